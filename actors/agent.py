@@ -1,7 +1,7 @@
-"""The base of every agent's definition.
+"""The base class of every agent definition.
 
-Owns: what all agents have: a name, a description, a place for sub-agents, and how they are set. A definition holds no state of any run, and knows no parent:
-it may be run any number of times at once, in any number of trees.
+All agents have a name, a description and sub-agents. A definition holds no run state and does not
+know its parent, so it may run any number of times at once, in any number of trees.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, TypeVar, Unpack
 
 from ..runtime.actor.supervision import Restart
 from ..runtime.agent.context import AgentContext
@@ -20,9 +20,10 @@ from ..runtime.agent.options import Options, OptionsLike, as_options
 from ..runtime.agent.relations import tell_relations
 from ..runtime.agent.tree import Node
 from ..runtime.data.agent_input import AgentInput
+from ..runtime.data.chat import Message
 from ..runtime.data.events import AgentEvent
 from ..runtime.errors import UsageError
-from ..runtime.option_names import meant
+from ..runtime.option_names import refuse_unknown
 
 if TYPE_CHECKING:
     from .tools.tool import Tool
@@ -33,7 +34,10 @@ A = TypeVar("A", bound="Agent")
 
 
 class AgentOptions(TypedDict, total=False):
-    """What every kind of agent takes beside its name, description and sub-agents. Write `**options: Unpack[AgentOptions]` where yours passes them on."""
+    """The options that every kind of agent accepts besides its name, description and sub-agents.
+
+    Write `**options: Unpack[AgentOptions]` in an agent class that passes them to `Agent`.
+    """
 
     disallow_transfer_to_parent: bool
     history: HistoryPolicy | HistoryRewriter | None
@@ -42,37 +46,37 @@ class AgentOptions(TypedDict, total=False):
 
 
 def check_option_names(kind: type[Agent], options: Mapping[str, object]) -> None:
-    """Raise, if one of these options, which `kind` passes on to `Agent`, is none; and say which one is meant."""
-    for name in options:
-        if name not in AgentOptions.__annotations__:
-            known = [*inspect.signature(kind).parameters, *AgentOptions.__annotations__]
-            hint = meant(name, (one for one in known if one != "agent_options"))
-            msg = f"{kind.__name__}() got an unexpected keyword argument {name!r}. {hint}"
-            raise TypeError(msg)
+    """Raise if an option that `kind` passes on to `Agent` is unknown, and suggest a name."""
+    if options.keys() - AgentOptions.__annotations__.keys():
+        own = (name for name in inspect.signature(kind).parameters if name != "agent_options")
+        refuse_unknown(kind.__name__, options, (*own, *AgentOptions.__annotations__))
 
 
 class Agent:
-    """An agent. Subclass it and write `run`, an async generator of events, for one of your own.
+    """An agent. For a custom one, subclass it and write `run`, an async generator of events.
 
         class Greeter(Agent):
             async def run(self, input, context):
                 yield AgentEvent.say("hello")
 
-    Do not change a definition after it was made, and keep nothing of a run in it: the same one plays in many runs at once.
+    Do not change a definition after it is made, and store no run state in it: the same definition
+    serves many runs at once.
     """
 
-    allows_transfer: bool = True  # none of these is a ClassVar: pyright would not take an Agent for a `Definition` then
+    # Not ClassVars: otherwise pyright would reject an Agent as a `Definition`.
+    allows_transfer: bool = True
     has_handoffs: bool = False
+    skips_transfers: bool = False
     followers: Sequence[Agent] = ()
     unique_children: bool = True
     wrapped: Agent | None = None
     has_told: bool = False
     calls_own_hooks: bool = False
-    """Whether the agent itself calls its `hooks`, at moments of its own: the runtime leaves them alone then."""
+    """Whether the agent calls its `hooks` itself. If so, the runtime does not call them."""
     fixed_options: tuple[Options, ...] = ()
-    """What `with_options(options=...)` has fixed: for all runs of this agent."""
+    """The options fixed by `with_options(options=...)`, for all runs of this agent."""
     interrupt_info: ClassVar[str | None] = None
-    """What an interrupt says of this agent, where it encloses the one that was interrupted."""
+    """The `info` of an interrupt context for this agent, if it encloses the interrupted one."""
 
     def __init__(
         self,
@@ -86,45 +90,61 @@ class Agent:
         on_failure: Restart | None = None,
     ) -> None:
         if not isinstance(name, str) or not name:
-            msg = f"{type(self).__name__}(name={name!r}): an agent needs a name: by it others hand over to it, and its events are told apart."
+            msg = (
+                f"{type(self).__name__}(name={name!r}): an agent needs a name: by it others hand "
+                "over to it, and its events are told apart."
+            )
             raise UsageError(msg)
         _check_options(name, history, hooks, on_failure)
         self.name = name
         self.description = description
         self.sub_agents = _checked(name, sub_agents)
         self.disallow_transfer_to_parent = disallow_transfer_to_parent
-        self.history: HistoryPolicy | HistoryRewriter | None = history  # said here: pyright would take it for a plain text
+        # Annotated here: otherwise pyright would infer a plain string.
+        self.history: HistoryPolicy | HistoryRewriter | None = history
         self.hooks = hooks
         self.on_failure = on_failure
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {getattr(self, 'name', None)!r}>"
 
-    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        """Play: yield events, one after the other. Write it as `async def` with `yield`."""
-        msg = f"{type(self).__name__} has no run(): write `async def run(self, input, context)` with `yield AgentEvent.say(...)`."
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
+        """Run the agent: yield events one after the other. Write it as `async def` with `yield`."""
+        msg = (
+            f"{type(self).__name__} has no run(): write `async def run(self, input, context)` "
+            "with `yield AgentEvent.say(...)`."
+        )
         raise UsageError(msg, agent=self.name)
 
-    # What an agent of your own may want to know of those around it. They are called by `set_sub_agents`; and for sub-agents that were given when an agent was
-    # made, each time when a tree is made of it, as a Runner does. What they raise is raised there, as a `UsageError` with the agent's name. An agent may stand
-    # in several trees: keep only what is the same in all of them.
+    # A custom agent may override the next three methods to learn about the agents around it.
+    # `set_sub_agents` calls them. For sub-agents passed to the constructor, they are called each
+    # time a tree is built, as a Runner does. Their exceptions surface there as a `UsageError` with
+    # the agent's name. An agent may belong to several trees, so store only facts that hold in all
+    # of them.
 
     def on_set_sub_agents(self, sub_agents: Sequence[Agent]) -> None:
-        """Called with the agents to which this one may hand over, or which are its steps."""
+        """Called with the agents that this one may transfer to, or that are its steps."""
 
     def on_set_as_sub_agent(self, parent: Agent) -> None:
-        """Called with the agent under which this one stands."""
+        """Called with this agent's parent."""
 
     def on_disallow_transfer_to_parent(self) -> None:
-        """Called behind `on_set_as_sub_agent`, if this agent must not hand back: because it was made so, or because it is a step of a workflow."""
+        """Called after `on_set_as_sub_agent` if this agent may not transfer back to its parent.
+
+        The reason is either its own option, or that it is a step of a workflow.
+        """
 
     def problem_with(self, node: Node, invocation: Invocation) -> str | None:
-        """Why an invocation that was interrupted cannot go on with this definition; None if it can."""
+        """Return why an interrupted invocation cannot resume with this definition, or None."""
         del node, invocation
         return None
 
+    def answer_of(self, node: Node, message: Message) -> Any:
+        """Return the message as the agent's typed answer, or None without an output type."""
+        del node, message
+
     def tool_tree(self, node: Node, tool_name: str) -> Node | None:
-        """The tree of the agent that is called by the tool of that name."""
+        """Return the tree of the agent that the tool of that name calls."""
         del node, tool_name
         return None
 
@@ -137,13 +157,23 @@ class Agent:
         full_history: bool = False,
         emit_events: bool = False,
     ) -> Tool:
-        """This agent as a tool of another: it is given a request, and its last message is the result."""
-        from .handoffs.agent_tool import AgentTool  # noqa: PLC0415 -- built on agents
+        """Return this agent as a tool of another agent.
 
-        return AgentTool(self, name=name, description=description, parameters=parameters, full_history=full_history, emit_events=emit_events)
+        The tool sends this agent a request; the agent's last message is the result.
+        """
+        from .handoffs.agent_tool import AgentTool  # noqa: PLC0415 -- a circular import
+
+        return AgentTool(
+            self,
+            name=name,
+            description=description,
+            parameters=parameters,
+            full_history=full_history,
+            emit_events=emit_events,
+        )
 
     def with_sub_agents(self, sub_agents: Sequence[Agent]) -> Self:
-        """A copy with those sub-agents in place of its own."""
+        """Return a copy with those sub-agents instead of its own."""
         twin = self._twin()
         twin.sub_agents = _checked(self.name, sub_agents)
         twin.has_told = True
@@ -151,15 +181,21 @@ class Agent:
         return twin
 
     def with_options(self, *, options: OptionsLike = None, **changes: Unpack[AgentOptions]) -> Self:
-        """A copy in which these are fixed: what every agent is made with, and `options` of its runs, such as `ModelOptions(temperature=0)`.
+        """Return a copy with these changes: options of every agent, and `options` of its runs.
 
-        Options that a run is given itself go before those.
+        `options` are run options, such as `ModelOptions(temperature=0)`. Options passed to a run
+        override them.
         """
         unknown = sorted(changes.keys() - AgentOptions.__optional_keys__)
         if unknown:
-            msg = f"agent {self.name!r}: with_options({unknown[0]}=...) is unknown. Known are options, {', '.join(sorted(AgentOptions.__optional_keys__))}."
+            msg = (
+                f"agent {self.name!r}: with_options({unknown[0]}=...) is unknown. Known are "
+                f"options, {', '.join(sorted(AgentOptions.__optional_keys__))}."
+            )
             raise UsageError(msg, agent=self.name)
-        _check_options(self.name, changes.get("history"), changes.get("hooks"), changes.get("on_failure"))
+        _check_options(
+            self.name, changes.get("history"), changes.get("hooks"), changes.get("on_failure")
+        )
         twin = self._twin()
         for name, value in changes.items():
             setattr(twin, name, value)
@@ -167,14 +203,14 @@ class Agent:
         return twin
 
     def _twin(self) -> Self:
-        """A copy, to be changed before anything else sees it."""
+        """Return a copy, to be changed before any other code sees it."""
         return copy.copy(self)
 
 
 def set_sub_agents(agent: A, sub_agents: Sequence[Agent]) -> A:
-    """A copy of the agent, with those sub-agents: it may hand over to them, and they to it."""
+    """Return a copy of the agent with those sub-agents. They may transfer to each other."""
     if not isinstance(agent, Agent):
-        msg = f"set_sub_agents({agent!r}, ...): give an Agent."
+        msg = f"set_sub_agents({agent!r}, ...): pass an Agent."
         raise UsageError(msg)
     return agent.with_sub_agents(sub_agents)
 
@@ -184,7 +220,10 @@ def _check_options(name: str, history: object, hooks: object, on_failure: object
     if hooks is not None:
         check_hooks(hooks, AgentHooks, f"agent {name!r}")
     if on_failure is not None and not isinstance(on_failure, Restart):
-        msg = f"agent {name!r}: on_failure={on_failure!r}: give Restart(...) of understudy.runtime, or leave it out: then a failure ends the agent."
+        msg = (
+            f"agent {name!r}: on_failure={on_failure!r}: pass Restart(...) of offbook.runtime, "
+            "or leave it out: then a failure ends the agent."
+        )
         raise UsageError(msg, agent=name)
 
 
@@ -192,11 +231,16 @@ def _checked(name: str, sub_agents: Iterable[Agent]) -> tuple[Agent, ...]:
     if not sub_agents:
         return ()
     if isinstance(sub_agents, Agent):
-        msg = f"agent {name!r}: sub_agents is one agent; give a list: sub_agents=[{sub_agents.name}]."
+        msg = (
+            f"agent {name!r}: sub_agents is one agent; give a list: sub_agents=[{sub_agents.name}]."
+        )
         raise UsageError(msg, agent=name)
     given = tuple(sub_agents)
     for one in given:
         if not isinstance(one, Agent):
-            msg = f"agent {name!r}: the sub-agent {one!r} is no agent. Give instances of Agent, such as ChatModelAgent(...)."
+            msg = (
+                f"agent {name!r}: the sub-agent {one!r} is no agent. Give instances of Agent, "
+                "such as ChatModelAgent(...)."
+            )
             raise UsageError(msg, agent=name)
     return given

@@ -1,6 +1,6 @@
-"""Guardrails: functions that look at what goes into an agent, or at what comes out of it, and may say that it must not be.
+"""Guardrails: functions that check an agent's input or output and may refuse it.
 
-Owns: what they are, how they are called, and that one which trips ends its agent with `GuardrailTripped`.
+A guardrail that trips ends its agent with `GuardrailTripped`.
 """
 
 from __future__ import annotations
@@ -38,22 +38,28 @@ G = TypeVar("G", bound="InputGuardrail | OutputGuardrail")
 
 @dataclass(frozen=True)
 class GuardrailFunctionOutput:
-    """What a guardrail has found, and whether that must not be."""
+    """The result of a guardrail: its findings, and whether they must stop the agent."""
 
     output_info: Any = None
     tripwire_triggered: bool = False
 
 
-GuardrailFunction: TypeAlias = Callable[[RunContext, Any, Any], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]]
-"""Is given the run's context, the agent, and what it is asked or ends with; `def` or `async def`."""
+GuardrailFunction: TypeAlias = Callable[
+    [RunContext, Any, Any], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]
+]
+"""A guardrail function, `def` or `async def`.
+
+It receives the run's context, the agent, and the agent's input or output.
+"""
 
 
 @dataclass(frozen=True)
 class InputGuardrail:
-    """Looks at what a run is asked: `guardrail_function(context, agent, input)`, def or async def.
+    """Checks the input of a run: `guardrail_function(context, agent, input)`, def or async def.
 
-    It runs beside the first call of the model, and nothing of that is shown before it has passed; with `run_in_parallel=False`, before it. With
-    `every_agent=True` it runs for each agent that takes over, too.
+    By default it runs in parallel with the first model call, whose output is withheld until the
+    guardrail passes. With `run_in_parallel=False` it runs before that call. With `every_agent=True`
+    it also runs for each agent that takes over.
     """
 
     guardrail_function: GuardrailFunction
@@ -65,15 +71,18 @@ class InputGuardrail:
         return self.name or getattr(self.guardrail_function, "__name__", None) or "guardrail"
 
     async def run(self, context: AgentContext, value: object) -> None:
-        """Raise `GuardrailTripped`, if it trips."""
+        """Call the function. Raise `GuardrailTripped` if it trips."""
         await _run(self.guardrail_function, self.get_name(), "input", context, value)
 
 
 @dataclass(frozen=True)
 class OutputGuardrail:
-    """Looks at what an agent ends with, before that is recorded: `guardrail_function(context, agent, output)`.
+    """Checks the final output of an agent before it is recorded.
 
-    A run that streams has shown the pieces of a text by then. With `every_agent=True`, at what those end with that take over, too.
+    The function is `guardrail_function(context, agent, output)`, def or async def.
+
+    A streaming run has already sent the deltas of a text by then. With `every_agent=True` it also
+    checks the outputs of agents that take over.
     """
 
     guardrail_function: GuardrailFunction
@@ -84,11 +93,13 @@ class OutputGuardrail:
         return self.name or getattr(self.guardrail_function, "__name__", None) or "guardrail"
 
     async def run(self, context: AgentContext, value: object) -> None:
-        """Raise `GuardrailTripped`, if it trips."""
+        """Call the function. Raise `GuardrailTripped` if it trips."""
         await _run(self.guardrail_function, self.get_name(), "output", context, value)
 
 
-async def _run(function: GuardrailFunction, name: str, what: str, context: AgentContext, value: object) -> None:
+async def _run(
+    function: GuardrailFunction, name: str, what: str, context: AgentContext, value: object
+) -> None:
     watch = context.run.watch
     if watch is not None:
         opened, trips, problem = watch.guardrail(name, what), False, None
@@ -103,14 +114,28 @@ async def _run(function: GuardrailFunction, name: str, what: str, context: Agent
     await _look(function, name, what, context, value)
 
 
-async def _look(function: GuardrailFunction, name: str, what: str, context: AgentContext, value: object) -> None:
+async def _look(
+    function: GuardrailFunction, name: str, what: str, context: AgentContext, value: object
+) -> None:
     found = await maybe_await(function(context.run, door_of(context).node.agent, value))
     if not isinstance(found, GuardrailFunctionOutput):
-        msg = f"the {what} guardrail {name} returned {found!r}: return a GuardrailFunctionOutput(output_info=..., tripwire_triggered=...)."
+        msg = (
+            f"the {what} guardrail {name} returned {found!r}: return a "
+            "GuardrailFunctionOutput(output_info=..., tripwire_triggered=...)."
+        )
         raise UsageError(msg, agent=context.agent_name)
     if found.tripwire_triggered:
-        msg = f"the {what} guardrail {name} has tripped at agent {context.agent_name!r}: {found.output_info!r}"
-        raise GuardrailTripped(msg, guardrail=name, output_info=found.output_info, run=context.run_id, agent=context.agent_name)
+        msg = (
+            f"the {what} guardrail {name} has tripped at agent {context.agent_name!r}: "
+            f"{found.output_info!r}"
+        )
+        raise GuardrailTripped(
+            msg,
+            guardrail=name,
+            output_info=found.output_info,
+            run=context.run_id,
+            agent=context.agent_name,
+        )
 
 
 class _OutputOptions(TypedDict, total=False):
@@ -125,32 +150,55 @@ class _InputOptions(_OutputOptions, total=False):
 @overload
 def input_guardrail(function: GuardrailFunction, /) -> InputGuardrail: ...
 @overload
-def input_guardrail(*, name: str | None = None, run_in_parallel: bool = True, every_agent: bool = False) -> Callable[[GuardrailFunction], InputGuardrail]: ...
+def input_guardrail(
+    *, name: str | None = None, run_in_parallel: bool = True, every_agent: bool = False
+) -> Callable[[GuardrailFunction], InputGuardrail]: ...
 def input_guardrail(
     function: GuardrailFunction | None = None, /, **options: Unpack[_InputOptions]
 ) -> InputGuardrail | Callable[[GuardrailFunction], InputGuardrail]:
-    """Make an `InputGuardrail` of a function: `@input_guardrail`, or `@input_guardrail(run_in_parallel=False)`."""
-    return InputGuardrail(function) if function is not None else lambda given: InputGuardrail(given, **options)
+    """Make an `InputGuardrail` of a function.
+
+    Use `@input_guardrail` or `@input_guardrail(run_in_parallel=False)`.
+    """
+    return (
+        InputGuardrail(function)
+        if function is not None
+        else lambda given: InputGuardrail(given, **options)
+    )
 
 
 @overload
 def output_guardrail(function: GuardrailFunction, /) -> OutputGuardrail: ...
 @overload
-def output_guardrail(*, name: str | None = None, every_agent: bool = False) -> Callable[[GuardrailFunction], OutputGuardrail]: ...
+def output_guardrail(
+    *, name: str | None = None, every_agent: bool = False
+) -> Callable[[GuardrailFunction], OutputGuardrail]: ...
 def output_guardrail(
     function: GuardrailFunction | None = None, /, **options: Unpack[_OutputOptions]
 ) -> OutputGuardrail | Callable[[GuardrailFunction], OutputGuardrail]:
-    """Make an `OutputGuardrail` of a function: `@output_guardrail`, or `@output_guardrail(every_agent=True)`."""
-    return OutputGuardrail(function) if function is not None else lambda given: OutputGuardrail(given, **options)
+    """Make an `OutputGuardrail` of a function.
+
+    Use `@output_guardrail` or `@output_guardrail(every_agent=True)`.
+    """
+    return (
+        OutputGuardrail(function)
+        if function is not None
+        else lambda given: OutputGuardrail(given, **options)
+    )
 
 
-def as_guardrails(given: Iterable[G | GuardrailFunction], kind: type[G], whose: str) -> tuple[G, ...]:
-    """What was given as an agent's guardrails: such, or plain functions."""
+def as_guardrails(
+    given: Iterable[G | GuardrailFunction], kind: type[G], whose: str
+) -> tuple[G, ...]:
+    """Return an agent's guardrails as objects of `kind`. Plain functions are wrapped."""
     found: list[G] = []
-    make: Callable[[Any], G] = kind  # refuses nothing: what it is given is checked here
+    make: Callable[[Any], G] = kind  # the loop below checks the arguments
     for one in given:
         if not isinstance(one, kind) and (not callable(one) or isinstance(one, type)):
-            msg = f"agent {whose!r}: {one!r} is no {kind.__name__}: give a function of (context, agent, value), or {kind.__name__}(function)."
+            msg = (
+                f"agent {whose!r}: {one!r} is no {kind.__name__}: pass a function of (context, "
+                f"agent, value), or {kind.__name__}(function)."
+            )
             raise UsageError(msg, agent=whose)
         found.append(one if isinstance(one, kind) else make(one))
     return tuple(found)
@@ -160,18 +208,24 @@ Kind: TypeAlias = Literal["input_guardrails", "output_guardrails"]
 
 
 def names_before(invocation: Invocation) -> tuple[str, ...]:
-    """The agents that have handed over until this one, or what encloses it, had its turn. An agent that is called as a tool is in no line."""
+    """Return the names of the agents whose transfers led to this one or to one that encloses it.
+
+    A new chain starts at an agent that is called as a tool.
+    """
     names = names_of(invocation.names)[:-1]
     assignment = invocation.assignment
-    while assignment.parent is not None and assignment.parent.assignment.dialogue is assignment.dialogue:
+    while (
+        assignment.parent is not None
+        and assignment.parent.assignment.dialogue is assignment.dialogue
+    ):
         names = (*names_of(assignment.parent.names)[:-1], *names)
         assignment = assignment.parent.assignment
     return names
 
 
 def for_every_agent(node: Node) -> Mapping[tuple[Kind, str], Sequence[object]]:
-    """The guardrails that are for every agent to come: by their kind, and the name of the agent whose they are."""
-    found: dict[tuple[Kind, str], list[object]] = {}  # guardrails of the kind that the key says
+    """Return the guardrails with `every_agent=True`, by their kind and the name of their agent."""
+    found: dict[tuple[Kind, str], list[object]] = {}  # guardrails of the kind in the key
     kinds: tuple[Kind, Kind] = ("input_guardrails", "output_guardrails")
     for other in (one for tree in node.root.trees() for one in tree.walk()):
         for kind in kinds:
@@ -181,8 +235,16 @@ def for_every_agent(node: Node) -> Mapping[tuple[Kind, str], Sequence[object]]:
     return found
 
 
-def applying(own: Sequence[G], kind: Kind, before: Sequence[str], everywhere: Mapping[tuple[Kind, str], Sequence[Any]]) -> list[G]:
-    """Which guardrails are for an agent now: its own, and those of agents before it that are for every agent."""
+def applying(
+    own: Sequence[G],
+    kind: Kind,
+    before: Sequence[str],
+    everywhere: Mapping[tuple[Kind, str], Sequence[Any]],
+) -> list[G]:
+    """Return the guardrails that apply to an agent.
+
+    They are its own, and those of earlier agents that apply to every agent.
+    """
     found = [one for one in own if kind == "output_guardrails" or not before or one.every_agent]
     if everywhere:
         for name in dict.fromkeys(before):
@@ -190,16 +252,26 @@ def applying(own: Sequence[G], kind: Kind, before: Sequence[str], everywhere: Ma
     return found
 
 
-async def check_all(guardrails: Sequence[InputGuardrail | OutputGuardrail], context: AgentContext, value: object) -> None:
-    """Run them at once. Raises what the first one raises that trips or fails, and the others are cancelled."""
+async def check_all(
+    guardrails: Sequence[InputGuardrail | OutputGuardrail], context: AgentContext, value: object
+) -> None:
+    """Run the guardrails concurrently.
+
+    Raises the exception of the first one that trips or fails, and cancels the others.
+    """
     if len(guardrails) == 1:
         await guardrails[0].run(context, value)
     else:
-        await door_of(context).at_once([one.run(context, value) for one in guardrails])
+        await door_of(context).at_once(
+            [one.run(context, value) for one in guardrails], "a guardrail"
+        )
 
 
 def last_input(messages: Sequence[Message]) -> str | tuple[Message, ...]:
-    """What a guardrail of the input is given: the text, if it is one message of the user's, and else the messages."""
+    """Return the value for an input guardrail.
+
+    It is the text if there is a single user message, or else all messages.
+    """
     if len(messages) == 1 and messages[0].role == "user" and isinstance(messages[0].content, str):
         return messages[0].content
     return tuple(messages)

@@ -1,7 +1,6 @@
-"""Workflows: agents that say nothing themselves, and let others play: one after the other, again and again, or all at once.
+"""Workflows: agents without a model that run others in sequence, in a loop or in parallel.
 
-Owns: in which order children play, and what becomes of the whole when one of them does not simply finish. Where a workflow stands is in its state, so
-that it goes on from there.
+A workflow records its position in its state, so it resumes from there.
 """
 
 from __future__ import annotations
@@ -30,30 +29,42 @@ class _Workflow(Agent):
     allows_transfer: bool = False
 
     def check(self, node: Node) -> None:
-        """Say, when a Runner is made, that there is nothing to play."""
+        """Warn, when a Runner is made, if there is no sub-agent to run."""
         if not node.children:
             loggers.workflow.warning(
-                "%s %r has no sub-agents: it ends at once. set_sub_agents(...) gives a copy that has some.", type(self).__name__, self.name
+                "%s %r has no sub-agents: it ends at once. set_sub_agents(...) gives a copy "
+                "that has some.",
+                type(self).__name__,
+                self.name,
             )
 
 
 class Sequential(_Workflow):
-    """Its children play in order. An error, an exit or an interrupt of one ends it there."""
+    """Runs its sub-agents in order, until one of them fails, exits or is interrupted."""
 
     interrupt_info: ClassVar[str | None] = "Sequential workflow interrupted"
 
-    def __init__(self, *, name: str, description: str = "", sub_agents: Sequence[Agent], **agent_options: Unpack[AgentOptions]) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str = "",
+        sub_agents: Sequence[Agent],
+        **agent_options: Unpack[AgentOptions],
+    ) -> None:
         check_option_names(Sequential, agent_options)
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
 
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         state = context.state
         door = door_of(context)
         children = door.node.children
         start: int = state.get("next", 0)
         base = as_path((child.name for child in children[:start]), door.invocation.run_path)
         for index in range(start, len(children)):
-            outcome = await door.cast_node(children[index], base, door.invocation.lane, index, one_at_a_time=True)
+            outcome = await door.cast_node(
+                children[index], base, door.invocation.lane, index, one_at_a_time=True
+            )
             if outcome.kind != "finished" or outcome.broke:
                 return
             base = extended(base, children[index].name)
@@ -63,21 +74,35 @@ class Sequential(_Workflow):
 
 
 class Loop(_Workflow):
-    """Its children play in order, again and again: until one of them breaks the loop or exits, or `max_iterations` times (0: no bound)."""
+    """Runs its sub-agents in order, repeatedly, at most `max_iterations` times.
+
+    It ends early when one of them sends `BreakLoop` or `Exit`.
+
+    None means no bound, which can be expensive if models run in the loop.
+    """
 
     interrupt_info: ClassVar[str | None] = "Loop workflow interrupted"
 
     def __init__(
-        self, *, name: str, description: str = "", sub_agents: Sequence[Agent], max_iterations: int = 0, **agent_options: Unpack[AgentOptions]
+        self,
+        *,
+        name: str,
+        description: str = "",
+        sub_agents: Sequence[Agent],
+        max_iterations: int | None = 10,
+        **agent_options: Unpack[AgentOptions],
     ) -> None:
         check_option_names(Loop, agent_options)
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
-        if max_iterations < 0:
-            msg = f"Loop {name!r}: max_iterations={max_iterations}: give the number of rounds, or 0 for no bound."
+        if max_iterations is not None and max_iterations < 0:
+            msg = (
+                f"Loop {name!r}: max_iterations must be a number of rounds, or None for no "
+                f"bound, got {max_iterations}."
+            )
             raise UsageError(msg, agent=name)
         self.max_iterations = max_iterations
 
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         state = context.state
         door = door_of(context)
         children = door.node.children
@@ -86,43 +111,64 @@ class Loop(_Workflow):
         while children and not (self.max_iterations and iteration >= self.max_iterations):
             for index in range(state.get("next", 0), len(children)):
                 cast_key = f"{iteration}.{index}"
-                outcome = await door.cast_node(children[index], base, door.invocation.lane, cast_key, loop=iteration, one_at_a_time=True)
+                outcome = await door.cast_node(
+                    children[index],
+                    base,
+                    door.invocation.lane,
+                    cast_key,
+                    loop=iteration,
+                    one_at_a_time=True,
+                )
                 if outcome.kind != "finished":
                     return
                 if outcome.broke:
-                    door.last_cast = Outcome(message=outcome.message)  # it was this loop that was broken
+                    # BreakLoop ends only this loop.
+                    door.last_cast = Outcome(message=outcome.message)
                     return
                 base = extended(base, children[index].name)
                 state["next"] = index + 1
             iteration += 1
             state["iteration"], state["next"] = iteration, 0
-            # Children that never wait for anything must not keep everybody else from their turn.
+            # Children that never await would starve every other task on the event loop.
             await asyncio.sleep(0)
         return
         yield
 
 
 def _passed(state: dict[str, Any], names: Sequence[str], path: Path) -> Path:
-    """The run path behind all that a loop has let play. Of that, it notes no more than from which turn on it had how many children."""
+    """Return the run path after all the turns a loop has run.
+
+    The state records only the turn at which each number of children started, not every turn.
+    """
     at = (state.get("iteration", 0), state.get("next", 0))
-    spans: list[list[int]] = state.get("spans") or ([[0, 0, state["of"]]] if "of" in state else [[*at, len(names)]])
+    spans: list[list[int]] = state.get("spans") or (
+        [[0, 0, state["of"]]] if "of" in state else [[*at, len(names)]]
+    )
     if spans[-1][2] != len(names):
         spans = [*spans, [*at, len(names)]]  # children were added
     if len(spans) == 1 and not any(spans[0][:2]):
         state["of"] = len(names)
     else:
         state["spans"] = spans
-    path = as_path(state.get("passed", ()), path)  # what an earlier version has noted, name by name
+    path = as_path(state.get("passed", ()), path)  # recorded name by name by an earlier version
     for (iteration, begun, count), (next_iteration, end, *_) in pairwise([*spans, [*at, 0]]):
-        path = as_path(islice(chain(*repeat(names[:count], next_iteration - iteration), names[:end]), begun, None), path)
+        path = as_path(
+            islice(
+                chain(*repeat(names[:count], next_iteration - iteration), names[:end]), begun, None
+            ),
+            path,
+        )
     return path
 
 
 class Parallel(_Workflow):
-    """All its children play at once, each as an actor of its own, each seeing what was said before and what it says itself.
+    """Runs all its sub-agents at once, each as its own actor.
 
-    `max_concurrency` bounds how many at a time. A child that fails does not touch the others (`on_error="isolate"`), or has them cancelled (`"cancel"`);
-    when all have ended, the Parallel has failed with it.
+    Each sees the earlier history and its own messages.
+
+    `max_concurrency` bounds how many run at a time. If a child fails, the others continue
+    (`on_error="isolate"`) or are cancelled (`"cancel"`). Once all have ended, the Parallel fails
+    with the child's error.
     """
 
     unique_children: bool = False
@@ -141,15 +187,20 @@ class Parallel(_Workflow):
         check_option_names(Parallel, agent_options)
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
         if max_concurrency is not None and max_concurrency < 1:
-            msg = f"Parallel {name!r}: max_concurrency={max_concurrency} would let no agent play; give 1 or more, or None for no bound."
+            msg = (
+                f"Parallel {name!r}: max_concurrency={max_concurrency} would let no agent play; "
+                "give 1 or more, or None for no bound."
+            )
             raise UsageError(msg, agent=name)
         if on_error not in ("isolate", "cancel"):
-            msg = f"Parallel {name!r}: on_error={on_error!r} is unknown; give 'isolate' or 'cancel'."
+            msg = (
+                f"Parallel {name!r}: on_error={on_error!r} is unknown; give 'isolate' or 'cancel'."
+            )
             raise UsageError(msg, agent=name)
         self.max_concurrency = max_concurrency
         self.on_error = on_error
 
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         door = door_of(context)
         children = door.node.children
         outcomes, cause = await self._play(door, children, door.lanes(len(children)))
@@ -162,26 +213,38 @@ class Parallel(_Workflow):
             context.state["joined"] = True
         door.last_cast = whole
 
-    async def _play(self, door: AgentDoor, children: tuple[Node, ...], lanes: list[Lane]) -> tuple[list[Outcome], Outcome | None]:
-        """Let all of them play. Returns how each has ended that was begun, and the failure for which the others were cancelled."""
+    async def _play(
+        self, door: AgentDoor, children: tuple[Node, ...], lanes: list[Lane]
+    ) -> tuple[list[Outcome], Outcome | None]:
+        """Run all of them.
+
+        Returns the outcome of each child that was started, and the failure that cancelled the
+        others.
+        """
         most = self.max_concurrency or len(children)
         outcomes: dict[int, Outcome] = {}
         ended = asyncio.Event()
         begun = 0
         to_begin = len(children)
         cause: Outcome | None = None
-        # Whether it has to look after each of them, or only after the last one.
+        # Whether to wake up at the end of each child, or only at the end of the last one.
         each = self.on_error == "cancel" or most < len(children)
         while begun < to_begin or len(outcomes) < begun:
             while begun < to_begin and begun - len(outcomes) < most:
                 await door.begin_cast(
-                    children[begun], door.invocation.run_path, lanes[begun], ReplySlot(begun, outcomes, ended, 0 if each else len(children)), begun
+                    children[begun],
+                    door.invocation.run_path,
+                    lanes[begun],
+                    ReplySlot(begun, outcomes, ended, 0 if each else len(children)),
+                    begun,
                 )
                 begun += 1
             await ended.wait()
             ended.clear()
             if self.on_error == "cancel" and cause is None:
-                cause = next((outcome for outcome in outcomes.values() if outcome.kind == "failed"), None)
+                cause = next(
+                    (outcome for outcome in outcomes.values() if outcome.kind == "failed"), None
+                )
                 if cause is not None:
                     to_begin = 0
                     await door.cancel_children()
@@ -189,15 +252,20 @@ class Parallel(_Workflow):
 
 
 class ReplySlot:
-    """Where the outcome of one child goes: as good as a future, and no turn of the loop lies between the end of a child and its being noted."""
+    """Receives one child's outcome, like a future.
+
+    The outcome is recorded in the same turn of the event loop in which the child ends.
+    """
 
     __slots__ = ("_ended", "_index", "_outcomes", "_quorum")
 
-    def __init__(self, index: int, outcomes: dict[int, Outcome], ended: asyncio.Event, quorum: int) -> None:
+    def __init__(
+        self, index: int, outcomes: dict[int, Outcome], ended: asyncio.Event, quorum: int
+    ) -> None:
         self._index = index
         self._outcomes = outcomes
         self._ended = ended
-        self._quorum = quorum  # how many have to have ended before the parent needs to look
+        self._quorum = quorum  # outcomes needed before the parent wakes up
 
     def done(self) -> bool:
         return self._index in self._outcomes
@@ -208,4 +276,4 @@ class ReplySlot:
             self._ended.set()
 
     def cancel(self) -> None:
-        """The parent waits no more: the whole is being cancelled."""
+        """Do nothing: the parent no longer waits, because the whole workflow is being cancelled."""

@@ -1,4 +1,6 @@
-"""`python -m benchmarks` lists the benchmarks; `python -m benchmarks NAME ...` runs one, with its own options. It imports none of them to list them."""
+"""`python -m benchmarks` lists the benchmarks; `python -m benchmarks NAME ...` runs one, with its
+own options. It imports none of them to list them.
+"""
 
 from __future__ import annotations
 

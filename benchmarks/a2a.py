@@ -1,11 +1,14 @@
-"""Agent2Agent: requests a second, streams a second and the time to the first event of a served agent, beside the SDK's own handler.
+"""Agent2Agent: requests a second, streams a second and the time to the first event of a served
+agent, beside the SDK's own handler.
 
     python -m benchmarks a2a                some minutes; results/a2a.json
-    python -m benchmarks a2a --quick        some seconds, to see that it works; its figures mean nothing
+    python -m benchmarks a2a --quick        some seconds, to see that it works; its figures mean
+                                            nothing
 
-Both are served by uvicorn in a process each, with a store in memory, and an agent that says one sentence: ours with its own routes for sending, the other with
-the SDK's. The load comes from a third one, by raw HTTP/1.1 over loopback. The two take turns, so that the machine's other work slows both alike. README.md
-beside it says what the figures mean.
+Both are served by uvicorn in a process each, with a store in memory, and an agent that says one
+sentence: ours with its own routes for sending, the other with the SDK's. The load comes from a
+third one, by raw HTTP/1.1 over loopback. The two take turns, so that the machine's other work slows
+both alike. README.md beside it says what the figures mean.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-if not __package__:  # run by its path, as `python benchmarks/a2a.py`: what is imported below is found beside this folder, not in it
+# Run by its path, as `python benchmarks/a2a.py`: what is imported below is found beside this
+# folder, not in it.
+if not __package__:
     sys.path[0] = str(Path(__file__).parents[1])
 
 try:
@@ -32,7 +37,9 @@ try:
     from benchmarks.lab.machine import describe
     from benchmarks.lab.report import write_json
 except ModuleNotFoundError as error:
-    sys.exit(f"{error}. Install what the benchmarks need: pip install -e '.[a2a]' matplotlib rich psutil")
+    sys.exit(
+        f"{error}. Install what the benchmarks need: pip install -e '.[a2a]' matplotlib rich psutil"
+    )
 
 __all__ = ["Figures", "main", "measure"]
 
@@ -44,7 +51,9 @@ FIRST_EVENT_MS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one server did in one round: requests a second, and the time to the first byte of an event."""
+    """What one server did in one round: requests a second, and the time to the first byte of an
+    event.
+    """
 
     rate: float
     first_ms: float
@@ -56,9 +65,9 @@ class Figures:
 
 
 def serve_ours():
-    from understudy.actors import Agent
-    from understudy.runtime import AgentEvent
-    from understudy.runtime.a2a import a2a_app
+    from offbook.actors import Agent
+    from offbook.runtime import AgentEvent
+    from offbook.runtime.a2a import a2a_app
 
     class Says(Agent):
         async def run(self, input, context):  # noqa: A002, ARG002 -- the contract's
@@ -78,7 +87,9 @@ def serve_theirs():
 
     class Says(AgentExecutor):
         async def execute(self, context, event_queue):
-            await event_queue.enqueue_event(context.current_task or new_task_from_user_message(context.message))
+            await event_queue.enqueue_event(
+                context.current_task or new_task_from_user_message(context.message)
+            )
             updater = TaskUpdater(event_queue, context.task_id, context.context_id)
             await updater.start_work()
             await updater.add_artifact([pb.Part(text=ANSWER)], name="says")
@@ -87,8 +98,12 @@ def serve_theirs():
         async def cancel(self, context, event_queue):
             raise NotImplementedError
 
-    card = pb.AgentCard(name="says", description="d", version="1", capabilities=pb.AgentCapabilities(streaming=True))
-    handler = DefaultRequestHandler(agent_executor=Says(), task_store=InMemoryTaskStore(), agent_card=card)
+    card = pb.AgentCard(
+        name="says", description="d", version="1", capabilities=pb.AgentCapabilities(streaming=True)
+    )
+    handler = DefaultRequestHandler(
+        agent_executor=Says(), task_store=InMemoryTaskStore(), agent_card=card
+    )
     return Starlette(routes=create_jsonrpc_routes(handler, "/a2a"))
 
 
@@ -100,13 +115,14 @@ def serve(which: str) -> None:
 
     logging.disable(logging.ERROR)
     app = serve_ours() if which == "ours" else serve_theirs()
-    listening = socket.socket(
-        socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
-    )  # the protocol named: else asyncio leaves TCP to wait for acknowledgements
+    # The protocol named: else asyncio leaves TCP to wait for acknowledgements.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
     listening.listen(512)
     print(listening.getsockname()[1], flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False)).run(sockets=[listening])
+    uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False)).run(
+        sockets=[listening]
+    )
 
 
 class Server:
@@ -115,7 +131,9 @@ class Server:
     def __init__(self, name: str) -> None:
         command = [sys.executable, "-m", "benchmarks.a2a", "--serve", name]
         env = {**os.environ, "OTEL_INSTRUMENTATION_A2A_SDK_ENABLED": "false"}  # tracing is off
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], env=env)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], env=env
+        )
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
         self._cpu = psutil.Process(self.process.pid)
@@ -135,12 +153,19 @@ class Server:
 
 def _request(port: int, method: str) -> bytes:
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "What is the weather?"}]}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message}}).encode()
-    head = f"POST /a2a HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\nContent-Length: {len(body)}\r\n\r\n"
+    body = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message}}
+    ).encode()
+    head = (
+        f"POST /a2a HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: "
+        f"application/json\r\nA2A-Version: 1.0\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     return head.encode() + body
 
 
-async def _unary(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> float:
+async def _unary(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
+) -> float:
     began = time.perf_counter()
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
@@ -150,7 +175,9 @@ async def _unary(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, req
     return time.perf_counter() - began
 
 
-async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> float:
+async def _stream(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
+) -> float:
     """The time to the first event. Reads to the end of the stream."""
     began = time.perf_counter()
     writer.write(request)
@@ -185,7 +212,11 @@ async def _load(server: Server, clients: int, seconds: float, *, streams: bool) 
 
     began, used = time.perf_counter(), server.used()
     await asyncio.gather(*(client() for _ in range(clients)))
-    return Figures(len(times) / (time.perf_counter() - began), statistics.median(times) * 1_000, (server.used() - used) / len(times) * 1e6)
+    return Figures(
+        len(times) / (time.perf_counter() - began),
+        statistics.median(times) * 1_000,
+        (server.used() - used) / len(times) * 1e6,
+    )
 
 
 def measure(rounds: int, seconds: float) -> dict[str, dict[str, list[Figures]]]:
@@ -202,7 +233,9 @@ def measure(rounds: int, seconds: float) -> dict[str, dict[str, list[Figures]]]:
                 for clients in CLIENTS:
                     what = f"{'streams' if streams else 'unary'}, {clients} clients"
                     for name in sorted(servers, reverse=bool(turn % 2)):
-                        figures = asyncio.run(_load(servers[name], clients, seconds, streams=streams))
+                        figures = asyncio.run(
+                            _load(servers[name], clients, seconds, streams=streams)
+                        )
                         found.setdefault(what, {"ours": [], "sdk": []})[name].append(figures)
     finally:
         for server in servers.values():
@@ -211,23 +244,39 @@ def measure(rounds: int, seconds: float) -> dict[str, dict[str, list[Figures]]]:
 
 
 def show(found: dict[str, dict[str, list[Figures]]]) -> None:
-    print(f"{'':22}{'ours/s':>9}{'SDK/s':>9}{'ratio':>7}{'µs CPU, ours':>14}{'SDK':>8}{'ratio':>7}{'to reach':>10}{'ms, ours':>10}{'SDK':>9}")
+    print(
+        f"{'':22}{'ours/s':>9}{'SDK/s':>9}{'ratio':>7}"
+        f"{'µs CPU, ours':>14}{'SDK':>8}{'ratio':>7}{'to reach':>10}{'ms, ours':>10}{'SDK':>9}"
+    )
     for what, by in found.items():
         ours, sdk = (
-            {field: statistics.median(getattr(one, field) for one in by[name]) for field in ("rate", "first_ms", "cpu_us")} for name in ("ours", "sdk")
+            {
+                field: statistics.median(getattr(one, field) for one in by[name])
+                for field in ("rate", "first_ms", "cpu_us")
+            }
+            for name in ("ours", "sdk")
         )
         goal = f"{TARGETS[what]:.1f}" if what in TARGETS else ""
         print(
-            f"{what:22}{ours['rate']:>9.0f}{sdk['rate']:>9.0f}{ours['rate'] / sdk['rate']:>7.2f}{ours['cpu_us']:>14.0f}{sdk['cpu_us']:>8.0f}"
-            f"{sdk['cpu_us'] / ours['cpu_us']:>7.2f}{goal:>10}{ours['first_ms']:>10.2f}{sdk['first_ms']:>9.2f}"
+            f"{what:22}{ours['rate']:>9.0f}{sdk['rate']:>9.0f}"
+            f"{ours['rate'] / sdk['rate']:>7.2f}{ours['cpu_us']:>14.0f}{sdk['cpu_us']:>8.0f}"
+            f"{sdk['cpu_us'] / ours['cpu_us']:>7.2f}{goal:>10}"
+            f"{ours['first_ms']:>10.2f}{sdk['first_ms']:>9.2f}"
         )
-    print("ms: the median time to the whole answer (unary), or to the first event (streams). µs CPU: the server's, for one request.")
+    print(
+        "ms: the median time to the whole answer (unary), or to the first event (streams). "
+        "µs CPU: the server's, for one request."
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="some seconds; the figures mean nothing")
-    parser.add_argument("--output", type=Path, default=RESULTS / "a2a.json", help="the JSON file with every round")
+    parser.add_argument(
+        "--quick", action="store_true", help="some seconds; the figures mean nothing"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=RESULTS / "a2a.json", help="the JSON file with every round"
+    )
     parser.add_argument("--serve", choices=("ours", "sdk"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
@@ -235,8 +284,14 @@ def main() -> None:
         return
     found = measure(1 if args.quick else 5, 0.3 if args.quick else 4.0)
     show(found)
-    rounds = {what: {name: [asdict(one) for one in figures] for name, figures in by.items()} for what, by in found.items()}
-    write_json(args.output, {"machine": describe(), "at": dt.datetime.now(dt.UTC).isoformat(), "rounds": rounds})
+    rounds = {
+        what: {name: [asdict(one) for one in figures] for name, figures in by.items()}
+        for what, by in found.items()
+    }
+    write_json(
+        args.output,
+        {"machine": describe(), "at": dt.datetime.now(dt.UTC).isoformat(), "rounds": rounds},
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""The cost of keeping runs, and the speed of getting them back: `durability="step"` against `"none"`, recovery, sessions that are woken.
+"""The cost of keeping runs, and the speed of getting them back: `durability="step"` against
+`"none"`, recovery, sessions that are woken.
 
-    python -m benchmarks durable                         in memory and in SQLite; results/durable.json
-    python -m benchmarks durable --quick                 the same in small, to see that it works; its figures mean nothing
+    python -m benchmarks durable                         in memory and in SQLite;
+    results/durable.json
+    python -m benchmarks durable --quick                 the same in small, to see that it works;
+    its figures mean nothing
     python -m benchmarks durable --redis URL --postgres DSN
 
 README.md beside it says what the figures mean.
@@ -24,7 +27,9 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any, Literal, NamedTuple
 
-if not __package__:  # run by its path, as `python benchmarks/durable.py`: what is imported below is found beside this folder, not in it
+# Run by its path, as `python benchmarks/durable.py`: what is imported below is found beside this
+# folder, not in it.
+if not __package__:
     sys.path[0] = str(Path(__file__).parents[1])
 
 try:
@@ -39,8 +44,17 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"{error}. Install what the benchmarks need: pip install -e '.[bench]'")
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, MemoryStore, Message, ModelRequest, PostgresStore, RedisStore, Runner, SQLiteStore
+from offbook.actors import ChatModelAgent
+from offbook.runtime import (
+    ActorSystem,
+    MemoryStore,
+    Message,
+    ModelRequest,
+    PostgresStore,
+    RedisStore,
+    Runner,
+    SQLiteStore,
+)
 
 ANSWER = "It is three."
 
@@ -71,7 +85,9 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measure with one store: operations per second of each round, and per second of the process's CPU time, which a loaded machine does not change."""
+    """One measure with one store: operations per second of each round, and per second of the
+    process's CPU time, which a loaded machine does not change.
+    """
 
     store: str
     what: str
@@ -90,7 +106,9 @@ class Figure:
 
     def cpu_part(self, other: Figure) -> float:
         """Of another one, round by round: the rounds of both were taken in turns."""
-        return statistics.median([one / two for one, two in zip(self.cpu_rounds, other.cpu_rounds, strict=True)])
+        return statistics.median(
+            [one / two for one, two in zip(self.cpu_rounds, other.cpu_rounds, strict=True)]
+        )
 
 
 class Took(NamedTuple):
@@ -101,7 +119,9 @@ class Took(NamedTuple):
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="small, and two rounds: a smoke test")
     parser.add_argument("--rounds", type=int, help="rounds that count (7; with --quick, 2)")
     parser.add_argument("--redis", metavar="URL", help="measure a Redis, too")
@@ -134,12 +154,19 @@ def opened(kind: str, options: argparse.Namespace) -> Iterator[Any]:
             store.close()
 
 
-def runner_of(store: Any, durability: Literal["none", "interrupt", "step"], model: Any = None, system: ActorSystem | None = None) -> Runner:
+def runner_of(
+    store: Any,
+    durability: Literal["none", "interrupt", "step"],
+    model: Any = None,
+    system: ActorSystem | None = None,
+) -> Runner:
     agent = ChatModelAgent(name="a", model=model or Instant())
     return Runner(agent, store=store, durability=durability, system=system)
 
 
-async def timed(count: int, once: Callable[[int], Coroutine[Any, Any, Any]], *, at_once: bool) -> Took:
+async def timed(
+    count: int, once: Callable[[int], Coroutine[Any, Any, Any]], *, at_once: bool
+) -> Took:
     await once(-1)
     gc.collect()  # no round pays for the one before it
     started, cpu_started = perf_counter(), process_time()
@@ -154,7 +181,9 @@ async def timed(count: int, once: Callable[[int], Coroutine[Any, Any, Any]], *, 
     return Took(count / seconds, count / cpu_seconds)
 
 
-async def runs(store: Any, durability: Literal["none", "interrupt", "step"], count: int, *, at_once: bool) -> Took:
+async def runs(
+    store: Any, durability: Literal["none", "interrupt", "step"], count: int, *, at_once: bool
+) -> Took:
     runner = runner_of(store, durability)
 
     async def once(number: int) -> Any:
@@ -177,7 +206,9 @@ async def sessions(store: Any, count: int, *, at_once: bool) -> Took:
 
 
 async def recovery(store: Any, count: int) -> Took:
-    """`count` runs whose process has gone in the middle of them: the time from the call of recover() until all have ended."""
+    """`count` runs whose process has gone in the middle of them: the time from the call of
+    recover() until all have ended.
+    """
     never = Never(count)
     async with ActorSystem() as system:
         runner = runner_of(store, "step", never, system)
@@ -198,16 +229,30 @@ async def recovery(store: Any, count: int) -> Took:
 
 def measure(options: argparse.Namespace, console: Console) -> list[Figure]:
     few, many = (50, 200) if options.quick else (500, 10_000)
-    kinds = ["memory", "sqlite", *(["redis"] if options.redis else []), *(["postgres"] if options.postgres else [])]
+    kinds = [
+        "memory",
+        "sqlite",
+        *(["redis"] if options.redis else []),
+        *(["postgres"] if options.postgres else []),
+    ]
     found: dict[tuple[str, str, int, bool], list[Took]] = {}
     for number in track(range(options.rounds + 1), "rounds", console=Console(stderr=True)):
         for kind in kinds:
             for at_once in (False, True):
                 for durability in ("none", "interrupt", "step"):
                     with opened(kind, options) as store:
-                        took = asyncio.run(runs(store if durability != "none" else None, durability, few, at_once=at_once))  # type: ignore[arg-type]
+                        took = asyncio.run(
+                            runs(
+                                store if durability != "none" else None,
+                                durability,
+                                few,
+                                at_once=at_once,
+                            )
+                        )  # type: ignore[arg-type]
                     if number:  # the first round is thrown away
-                        found.setdefault((kind, f"runs, durability={durability!r}", few, at_once), []).append(took)
+                        found.setdefault(
+                            (kind, f"runs, durability={durability!r}", few, at_once), []
+                        ).append(took)
                 with opened(kind, options) as store:
                     took = asyncio.run(sessions(store, few, at_once=at_once))
                 if number:
@@ -216,21 +261,44 @@ def measure(options: argparse.Namespace, console: Console) -> list[Figure]:
                 with opened(kind, options) as store:
                     took = asyncio.run(recovery(store, many))
                 if number:
-                    found.setdefault((kind, "unfinished runs recovered", many, True), []).append(took)
+                    found.setdefault((kind, "unfinished runs recovered", many, True), []).append(
+                        took
+                    )
     console.print()
-    return [Figure(*key, tuple(took.by_clock for took in rounds), tuple(took.by_cpu for took in rounds)) for key, rounds in found.items()]
+    return [
+        Figure(*key, tuple(took.by_clock for took in rounds), tuple(took.by_cpu for took in rounds))
+        for key, rounds in found.items()
+    ]
 
 
 def show(console: Console, figures: list[Figure]) -> None:
     plain = {(one.store, one.at_once): one for one in figures if "'none'" in one.what}
     table = Table(title="Runs that are kept", box=box.SIMPLE, title_justify="left")
-    for name in ("store", "what", "how", "operations/s", "each", "CPU of each", "of those that are kept nowhere, by CPU"):
+    for name in (
+        "store",
+        "what",
+        "how",
+        "operations/s",
+        "each",
+        "CPU of each",
+        "of those that are kept nowhere, by CPU",
+    ):
         table.add_column(name, justify="left" if name in ("store", "what", "how") else "right")
     for one in figures:
-        of = "" if "runs, " not in one.what or "'none'" in one.what else ratio(one.cpu_part(plain[one.store, one.at_once]))
+        of = (
+            ""
+            if "runs, " not in one.what or "'none'" in one.what
+            else ratio(one.cpu_part(plain[one.store, one.at_once]))
+        )
         how = f"{one.count:,} at once" if one.at_once else "one by one"
-        each = duration(1 / one.median) if "recovered" not in one.what else f"{duration(one.count / one.median)} for all"
-        table.add_row(one.store, one.what, how, rate(one.median), each, duration(1 / one.cpu_median), of)
+        each = (
+            duration(1 / one.median)
+            if "recovered" not in one.what
+            else f"{duration(one.count / one.median)} for all"
+        )
+        table.add_row(
+            one.store, one.what, how, rate(one.median), each, duration(1 / one.cpu_median), of
+        )
     console.print(table)
 
 
@@ -241,7 +309,10 @@ def main() -> None:
         console = Console(width=130)
     machine = describe()
     figures = measure(options, console)
-    console.print(f"{machine['processor']}, {machine['cores']} cores, {machine['python']}, load {machine['load']} when it began; {options.rounds} rounds\n")
+    console.print(
+        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}, load "
+        f"{machine['load']} when it began; {options.rounds} rounds\n"
+    )
     show(console, figures)
     write_json(
         options.output,
@@ -250,7 +321,10 @@ def main() -> None:
             "made": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             "machine": machine,
             "options": {"quick": options.quick, "rounds": options.rounds},
-            "figures": [{**asdict(one), "median": one.median, "cpu_median": one.cpu_median} for one in figures],
+            "figures": [
+                {**asdict(one), "median": one.median, "cpu_median": one.cpu_median}
+                for one in figures
+            ],
         },
     )
     console.print("Written:", os.path.relpath(options.output))

@@ -1,4 +1,5 @@
-"""How fast kept runs are found among many: `runner.runs()` with each filter, in SQLite and PostgreSQL, and what it takes to list one.
+"""How fast kept runs are found among many: `runner.runs()` with each filter, in SQLite and
+PostgreSQL, and what it takes to list one.
 
     python -m benchmarks listing                         1,000,000 runs in SQLite: some minutes
     python -m benchmarks listing --postgres DSN --redis URL
@@ -23,7 +24,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, Final
 
-if not __package__:  # run by its path: what is imported below is found beside this folder, not in it
+# Run by its path: what is imported below is found beside this folder, not in it.
+if not __package__:
     sys.path[0] = str(Path(__file__).parents[1])
 
 try:
@@ -38,9 +40,9 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"{error}. Install what the benchmarks need: pip install -e '.[bench]'")
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import PostgresStore, RedisStore, Runner, ScriptedModel, SQLiteStore
-from understudy.runtime.stores import RunEntry
+from offbook.actors import ChatModelAgent
+from offbook.runtime import PostgresStore, RedisStore, Runner, ScriptedModel, SQLiteStore
+from offbook.runtime.stores import RunEntry
 
 _BATCH: Final = 500
 _STATUSES: Final = ("completed",) * 94 + ("failed",) * 3 + ("running",) * 2 + ("interrupted",)
@@ -64,7 +66,9 @@ class Figure:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=15, help="of each question")
     parser.add_argument("--quick", action="store_true", help="10,000 runs: a smoke test")
@@ -75,13 +79,18 @@ def arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if options.quick:
         options.runs, options.rounds = 10_000, 3
-    options.output = options.output or RESULTS / ("listing-quick.json" if options.quick else "listing.json")
+    options.output = options.output or RESULTS / (
+        "listing-quick.json" if options.quick else "listing.json"
+    )
     return options
 
 
 @contextmanager
 def opened(kind: str, options: argparse.Namespace) -> Iterator[Any]:
-    """A store that is empty. What a server holds of it is its own to remove: the prefix says what is this benchmark's."""
+    """A store that is empty.
+
+    What a server holds of it is its own to remove: the prefix says what is this benchmark's.
+    """
     name = f"bench_{os.getpid()}_"
     with TemporaryDirectory() as folder:
         store: Any
@@ -96,10 +105,20 @@ def opened(kind: str, options: argparse.Namespace) -> Iterator[Any]:
 
 
 def entry(value: bytes, number: int) -> RunEntry:
-    """A run of a service: five agents, two hundred tenants, a session for each ten runs; one in a hundred waits for an answer."""
+    """A run of a service: five agents, two hundred tenants, a session for each ten runs; one in a
+    hundred waits for an answer.
+    """
     labels = (f"tenant\0{number % 200}", "region\0eu")
     status = _STATUSES[(number * 2_654_435_761 >> 9) % 100]
-    return RunEntry(f"run-{number:012}", f"Agent {number % 5}", f"user-{number // 10}", status, _BEGIN + number * _STEP, labels, value)
+    return RunEntry(
+        f"run-{number:012}",
+        f"Agent {number % 5}",
+        f"user-{number // 10}",
+        status,
+        _BEGIN + number * _STEP,
+        labels,
+        value,
+    )
 
 
 async def fill(store: Any, runner: Runner, count: int, console: Console) -> float:
@@ -110,7 +129,9 @@ async def fill(store: Any, runner: Runner, count: int, console: Console) -> floa
     await runner.forget(done.id)
     began = perf_counter()
     for first in track(range(0, count, _BATCH), "runs are listed", console=console):
-        await store.commit(None, [entry(value, number) for number in range(first, min(first + _BATCH, count))])
+        await store.commit(
+            None, [entry(value, number) for number in range(first, min(first + _BATCH, count))]
+        )
     return (perf_counter() - began) / count
 
 
@@ -132,8 +153,12 @@ def questions(count: int) -> dict[str, dict[str, Any]]:
     }
 
 
-async def measure(kind: str, store: Any, options: argparse.Namespace, console: Console) -> list[Figure]:
-    runner = Runner(ChatModelAgent(name="A", model=ScriptedModel(["Done."])), store=store, durability="step")
+async def measure(
+    kind: str, store: Any, options: argparse.Namespace, console: Console
+) -> list[Figure]:
+    runner = Runner(
+        ChatModelAgent(name="A", model=ScriptedModel(["Done."])), store=store, durability="step"
+    )
     listed = await fill(store, runner, options.runs, console)
     figures = [Figure(kind, "one run is listed", options.runs, (listed,))]
     for what, asked in questions(options.runs).items():
@@ -151,12 +176,18 @@ def show(console: Console, figures: list[Figure]) -> None:
     for column in ("store", "what", "found", "median", "slowest"):
         table.add_column(column)
     for one in figures:
-        table.add_row(one.store, one.what, f"{one.found:,}", duration(one.median), duration(max(one.rounds)))
+        table.add_row(
+            one.store, one.what, f"{one.found:,}", duration(one.median), duration(max(one.rounds))
+        )
     console.print(table)
 
 
 async def run(options: argparse.Namespace, console: Console) -> list[Figure]:
-    kinds = [*([] if options.no_sqlite else ["SQLite"]), *(["PostgreSQL"] if options.postgres else []), *(["Redis"] if options.redis else [])]
+    kinds = [
+        *([] if options.no_sqlite else ["SQLite"]),
+        *(["PostgreSQL"] if options.postgres else []),
+        *(["Redis"] if options.redis else []),
+    ]
     figures: list[Figure] = []
     for kind in kinds:
         with opened(kind, options) as store:
@@ -169,7 +200,12 @@ def main() -> None:
     began = dt.datetime.now(dt.UTC)
     figures = asyncio.run(run(options, console))
     show(console, figures)
-    described = {"benchmark": "listing", "began": began.isoformat(timespec="seconds"), "runs": options.runs, "machine": describe()}
+    described = {
+        "benchmark": "listing",
+        "began": began.isoformat(timespec="seconds"),
+        "runs": options.runs,
+        "machine": describe(),
+    }
     write_json(options.output, {**described, "figures": [asdict(one) for one in figures]})
     console.print(f"[dim]{options.output}")
 

@@ -1,12 +1,15 @@
-"""Very many conversations at once over real HTTP: throughput, the framework's own time, memory, threads and files, and where the knee is.
+"""Very many conversations at once over real HTTP: throughput, the framework's own time, memory,
+threads and files, and where the knee is.
 
     python -m benchmarks load                             from 100 to 20,000 at once
     python -m benchmarks load --conversations 50 500      these loads alone
     python -m benchmarks load --streaming                 the model's replies in pieces
-    python -m benchmarks load --quick                     some seconds: whether it works. Its figures mean nothing
+    python -m benchmarks load --quick                     some seconds: whether it works. Its
+    figures mean nothing
 
-Each conversation is a session with several turns, one with a tool, one with a transfer. Its model is a server in another process, which holds each reply for a
-time that is drawn from a log-normal distribution. README.md beside it says what the figures mean.
+Each conversation is a session with several turns, one with a tool, one with a transfer. Its model
+is a server in another process, which holds each reply for a time that is drawn from a log-normal
+distribution. README.md beside it says what the figures mean.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-if not __package__:  # run by its path: what is imported below is found beside this folder, not in it
+# Run by its path: what is imported below is found beside this folder, not in it.
+if not __package__:
     sys.path[0] = str(Path(__file__).parents[1])
 
 try:
@@ -43,17 +47,54 @@ _SPARE_FILES = 200  # beside one for each conversation
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--conversations", type=int, nargs="+", metavar="N", help=f"the loads ({', '.join(map(str, LOADS))})")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--conversations",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help=f"the loads ({', '.join(map(str, LOADS))})",
+    )
     parser.add_argument("--turns", type=int, help="of each conversation (4; with --quick, 2)")
-    parser.add_argument("--median", type=float, help="seconds for which the provider holds half of its replies at most (0.3; with --quick, 0.01)")
-    parser.add_argument("--sigma", type=float, default=0.6, help="how much these differ: the standard deviation of their logarithm (0.6)")
-    parser.add_argument("--think", type=float, help="seconds that a user thinks before each turn, on average (0.5; with --quick, 0.01)")
-    parser.add_argument("--least", type=int, help="turns of a load at least: with few conversations, each slot has several (2,000; with --quick, 20)")
+    parser.add_argument(
+        "--median",
+        type=float,
+        help=(
+            "seconds for which the provider holds half of its replies at most (0.3; with "
+            "--quick, 0.01)"
+        ),
+    )
+    parser.add_argument(
+        "--sigma",
+        type=float,
+        default=0.6,
+        help="how much these differ: the standard deviation of their logarithm (0.6)",
+    )
+    parser.add_argument(
+        "--think",
+        type=float,
+        help="seconds that a user thinks before each turn, on average (0.5; with --quick, 0.01)",
+    )
+    parser.add_argument(
+        "--least",
+        type=int,
+        help=(
+            "turns of a load at least: with few conversations, each slot has several (2,000; "
+            "with --quick, 20)"
+        ),
+    )
     parser.add_argument("--streaming", action="store_true", help="the replies are streamed")
     parser.add_argument("--quick", action="store_true", help="two small loads: a smoke test")
-    parser.add_argument("--timeout", type=float, default=1800.0, help="seconds for one load (1,800)")
-    parser.add_argument("--output", type=Path, help="the JSON file, beside which the table and the plot go (results/load.json)")
+    parser.add_argument(
+        "--timeout", type=float, default=1800.0, help="seconds for one load (1,800)"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help="the JSON file, beside which the table and the plot go (results/load.json)",
+    )
     parser.add_argument("--no-plot", action="store_true")
     options = parser.parse_args(given)
     quick = options.quick
@@ -64,7 +105,12 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     options.least = options.least or (20 if quick else 2_000)
     if options.conversations[0] < 1 or options.turns < 1 or min(options.median, options.think) < 0:
         parser.error("there has to be a conversation and a turn, and no time is below zero")
-    options.output = options.output or RESULTS / ("-".join(["load", *(["quick"] if quick else []), *(["streaming"] if options.streaming else [])]) + ".json")
+    options.output = options.output or RESULTS / (
+        "-".join(
+            ["load", *(["quick"] if quick else []), *(["streaming"] if options.streaming else [])]
+        )
+        + ".json"
+    )
     return options
 
 
@@ -74,8 +120,21 @@ def one_level(conversations: int, options: argparse.Namespace) -> Level:
     with provider(median=options.median, sigma=options.sigma) as address:
         figures = in_process(
             "benchmarks.of_load.worker",
-            *("--port", str(address.port), "--conversations", str(conversations), "--repeats", str(repeats)),
-            *("--turns", str(options.turns), "--think", str(options.think), *(["--streaming"] if options.streaming else [])),
+            *(
+                "--port",
+                str(address.port),
+                "--conversations",
+                str(conversations),
+                "--repeats",
+                str(repeats),
+            ),
+            *(
+                "--turns",
+                str(options.turns),
+                "--think",
+                str(options.think),
+                *(["--streaming"] if options.streaming else []),
+            ),
             timeout=options.timeout,
         )
     return level_of(figures)
@@ -85,17 +144,30 @@ def measure(options: argparse.Namespace, console: Console) -> list[Level]:
     """The loads, the least first. One that fails ends it: a greater one would, too."""
     levels: list[Level] = []
     files = most_open_files()
-    columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:32}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=len(options.conversations))
         for conversations in options.conversations:
             progress.update(task, description=f"{conversations:,} conversations")
             if conversations + _SPARE_FILES > files:
-                console.print(f"[yellow]{conversations:,} conversations may need more than the {files:,} files that a process may open here (ulimit -Hn).")
+                console.print(
+                    f"[yellow]{conversations:,} conversations may need more than the "
+                    f"{files:,} files that a process may open here (ulimit -Hn)."
+                )
             try:
                 levels.append(one_level(conversations, options))
             except (ProcessFailed, RuntimeError) as error:
-                console.print(f"[yellow]With {conversations:,} conversations, it failed, and greater loads are left out:", str(error), style="yellow")
+                console.print(
+                    f"[yellow]With {conversations:,} conversations, it failed, and greater "
+                    "loads are left out:",
+                    str(error),
+                    style="yellow",
+                )
                 break
             progress.advance(task)
     return levels
@@ -114,10 +186,12 @@ def main() -> None:
     knee = knee_in(levels)
     footnote = (
         f"{machine_line(machine)}. "
-        f"The provider holds a reply for {duration(options.median)} (median, sigma {options.sigma}), a user thinks for {duration(options.think)}; "
+        f"The provider holds a reply for {duration(options.median)} (median, sigma "
+        f"{options.sigma}), a user thinks for {duration(options.think)}; "
         f"{options.turns} turns{', streamed' if options.streaming else ''}."
     )
-    note = busy_note({**machine, "load_after": max(0.0, (machine["load_after"] or 0.0) - 1)})  # this benchmark has two processes
+    # This benchmark has two processes.
+    note = busy_note({**machine, "load_after": max(0.0, (machine["load_after"] or 0.0) - 1)})
     text = as_markdown(levels, knee, f"# Load\n\n{footnote}\n\n{note}".rstrip())
     table = options.output.with_suffix(".md")
     write_json(
@@ -126,7 +200,10 @@ def main() -> None:
             "benchmark": "load",
             "made": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             "machine": machine,
-            "options": {key: getattr(options, key) for key in ("quick", "turns", "median", "sigma", "think", "least", "streaming")},
+            "options": {
+                key: getattr(options, key)
+                for key in ("quick", "turns", "median", "sigma", "think", "least", "streaming")
+            },
             "levels": [asdict(one) for one in levels],
             "knee": asdict(knee),
         },

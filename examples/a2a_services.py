@@ -1,6 +1,8 @@
-"""Two services: one asks the other over Agent2Agent, and the second has to ask a human. The question goes back to whoever began, and so does the answer.
+"""Two services: one calls the other over Agent2Agent, and the second one asks a person.
 
-pip install 'understudy[a2a]'
+The question travels back to the first caller, and the answer to the second service.
+
+pip install 'offbook[a2a]'
 python examples/a2a_services.py
 """
 
@@ -10,9 +12,8 @@ from models import model
 from serving import serving
 from show import ask, show
 
-from understudy.actors import ChatModelAgent, RemoteAgent, tool
-from understudy.runtime import MemoryStore, Runner, ToolCalls
-from understudy.runtime.a2a import RemoteInterrupt, a2a_app
+from offbook import ChatModelAgent, MemoryStore, RemoteAgent, Runner, ToolCalls, tool
+from offbook.runtime.a2a import RemoteInterrupt, a2a_app
 
 
 @tool(needs_approval=True)
@@ -32,13 +33,18 @@ async def main() -> None:
     )
     async with serving(a2a_app(booking, store=MemoryStore())) as second:
         # The first service: its agent has the second one as a tool.
-        box_office = RemoteAgent(second, name="box_office", description="reserves seats at the theatre")
+        box_office = RemoteAgent(
+            second, name="box_office", description="reserves seats at the theatre"
+        )
         concierge = ChatModelAgent(
             name="Concierge",
             description="arranges evenings",
             instruction="Help the guest; ask the box office for seats.",
             tools=[box_office.as_tool()],
-            model=model(ToolCalls(box_office={"request": "two seats for tonight"}), "Your evening is arranged: two seats."),
+            model=model(
+                ToolCalls(box_office={"request": "two seats for tonight"}),
+                "Your evening is arranged: two seats.",
+            ),
         )
         async with serving(a2a_app(concierge, store=MemoryStore())) as first:
             guest = RemoteAgent(first, name="concierge")
@@ -47,8 +53,12 @@ async def main() -> None:
             async for event in run:
                 show(event)
             for waiting in (await run).interrupts:
-                question = waiting.info.text if isinstance(waiting.info, RemoteInterrupt) else str(waiting.info)
-                async for event in runner.resume("evening", data=ask(question, "approve")):
+                question = (
+                    waiting.info.text
+                    if isinstance(waiting.info, RemoteInterrupt)
+                    else str(waiting.info)
+                )
+                async for event in runner.resume("evening", {waiting.id: ask(question, "approve")}):
                     show(event)
 
 

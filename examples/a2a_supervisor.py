@@ -1,8 +1,9 @@
-"""An agent of others in a Supervisor that is served itself: it asks something, and while it waits for the answer, all three programs are started anew.
+"""A third-party agent in a Supervisor that is itself served over Agent2Agent.
 
-The agent of others is made with the official SDK; between it, our service and the guest who asks there is nothing but Agent2Agent.
+The agent asks a question. While it waits for the answer, all three programs restart.
+The third-party agent uses the official SDK; the three programs communicate only by Agent2Agent.
 
-pip install 'understudy[a2a]'
+pip install 'offbook[a2a]'
 python examples/a2a_supervisor.py
 """
 
@@ -23,29 +24,35 @@ from serving import free_port, serving
 from show import ask, show
 from starlette.applications import Starlette
 
-from understudy.actors import ChatModelAgent, RemoteAgent, Supervisor
-from understudy.runtime import Runner, SQLiteStore, ToolCalls
-from understudy.runtime.a2a import AgentCardSettings, RemoteInterrupt, a2a_app
+from offbook import ChatModelAgent, RemoteAgent, Runner, SQLiteStore, Supervisor, ToolCalls
+from offbook.runtime.a2a import AgentCardSettings, RemoteInterrupt, a2a_app
 
 CARD = AgentCardSettings(name="Theatre", push_notifications=False)
-THEIR_TASKS = InMemoryTaskStore()  # stands for the database of the others, which outlives their program
+THEIR_TASKS = InMemoryTaskStore()  # stands in for the third party's database
 
 
 class Costumes(AgentExecutor):
-    """An agent of others: it asks for the size, and then has the costume."""
+    """The third-party agent: it asks for the size, then has the costume."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         task = context.current_task
         if task is None:
             assert context.message is not None
             task = new_task_from_user_message(context.message)
-            task.id, task.context_id = context.task_id or task.id, context.context_id or task.context_id
+            task.id, task.context_id = (
+                context.task_id or task.id,
+                context.context_id or task.context_id,
+            )
             await event_queue.enqueue_event(task)
         updater = TaskUpdater(event_queue, task.id, task.context_id)
         if context.current_task is None:
             await updater.requires_input(updater.new_agent_message([Part(text="Which size?")]))
             return
-        await updater.add_artifact([Part(text=f"A red cloak, size {context.get_user_input()}.")], name="costume", last_chunk=True)
+        await updater.add_artifact(
+            [Part(text=f"A red cloak, size {context.get_user_input()}.")],
+            name="costume",
+            last_chunk=True,
+        )
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -53,8 +60,10 @@ class Costumes(AgentExecutor):
 
 
 def theirs(port: int) -> Starlette:
-    """Their program."""
-    door = AgentInterface(url=f"http://127.0.0.1:{port}/rpc", protocol_binding="JSONRPC", protocol_version="1.0")
+    """The third party's program."""
+    door = AgentInterface(
+        url=f"http://127.0.0.1:{port}/rpc", protocol_binding="JSONRPC", protocol_version="1.0"
+    )
     card = AgentCard(
         name="Costumes",
         description="has costumes",
@@ -63,17 +72,40 @@ def theirs(port: int) -> Starlette:
         capabilities=AgentCapabilities(streaming=True),
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
-        skills=[AgentSkill(id="costumes", name="Costumes", description="finds a costume of your size", tags=["theatre"])],
+        skills=[
+            AgentSkill(
+                id="costumes",
+                name="Costumes",
+                description="finds a costume of your size",
+                tags=["theatre"],
+            )
+        ],
     )
     handler = DefaultRequestHandler(Costumes(), THEIR_TASKS, card)
-    return Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/rpc")])
+    return Starlette(
+        routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/rpc")]
+    )
 
 
 async def evening(folder: Path, ports: tuple[int, int], answer: str | None) -> str:
-    """One life of all three programs. Without an answer, the guest begins; with one, he gives it. Returns what is asked at the end."""
-    costumes = RemoteAgent(f"http://127.0.0.1:{ports[0]}", name="Costumes", description="has costumes of all sizes")
-    replies = [ToolCalls(transfer_to_agent={"agent_name": "Costumes"})] if answer is None else ["Your costume hangs in the wardrobe."]
-    director = ChatModelAgent(name="Director", description="runs the theatre", instruction="Send for what is missing.", model=model(*replies))
+    """Run all three programs once.
+
+    Without an answer, the guest sends the first message. Returns the question at the end.
+    """
+    costumes = RemoteAgent(
+        f"http://127.0.0.1:{ports[0]}", name="Costumes", description="has costumes of all sizes"
+    )
+    replies = (
+        [ToolCalls(transfer_to_agent={"agent_name": "Costumes"})]
+        if answer is None
+        else ["Your costume hangs in the wardrobe."]
+    )
+    director = ChatModelAgent(
+        name="Director",
+        description="runs the theatre",
+        instruction="Send for what is missing.",
+        model=model(*replies),
+    )
     team = Supervisor(supervisor=director, sub_agents=[costumes])
     async with (
         SQLiteStore(folder / "ours.db") as ours,
@@ -82,14 +114,20 @@ async def evening(folder: Path, ports: tuple[int, int], answer: str | None) -> s
         serving(a2a_app(team, store=ours, card=CARD), ports[1]) as url,
     ):
         runner = Runner(RemoteAgent(url, name="Theatre"), store=own)
-        run = runner.query("I need a costume", checkpoint_id="evening") if answer is None else runner.resume("evening", data=answer)
+        run = (
+            runner.query("I need a costume", checkpoint_id="evening")
+            if answer is None
+            else runner.resume("evening", data=answer)
+        )
         async for event in run:
             show(event)
-        return "".join(one.info.text for one in (await run).interrupts if isinstance(one.info, RemoteInterrupt))
+        return "".join(
+            one.info.text for one in (await run).interrupts if isinstance(one.info, RemoteInterrupt)
+        )
 
 
 def main() -> None:
-    logging.getLogger("a2a").setLevel(logging.ERROR)  # their program is stopped while streams are open
+    logging.getLogger("a2a").setLevel(logging.ERROR)  # the program stops while streams are open
     with tempfile.TemporaryDirectory() as folder:
         ports = free_port(), free_port()
         question = asyncio.run(evening(Path(folder), ports, None))

@@ -1,6 +1,7 @@
-"""A task of Agent2Agent from both ends: a server without an agent, which works, makes an artifact in pieces and can be cancelled; and its client.
+"""A task of Agent2Agent from both ends: a server without an agent, which works, makes an artifact
+in pieces and can be cancelled; and its client.
 
-pip install 'understudy[a2a]'
+pip install 'offbook[a2a]'
 python examples/a2a_task.py
 """
 
@@ -9,7 +10,7 @@ from typing import Any
 
 from serving import serving
 
-from understudy.runtime.a2a import (
+from offbook.runtime.a2a import (
     A2AClient,
     AgentCardSettings,
     ArtifactUpdate,
@@ -23,7 +24,7 @@ from understudy.runtime.a2a import (
 
 
 class Poet:
-    """What a server does with a message, written by hand."""
+    """Handle a message without an agent."""
 
     async def stream(self, request: Any, writer: Any) -> None:
         await writer.write(Status("I am thinking of a rhyme"))
@@ -44,9 +45,18 @@ async def main() -> None:
         print("card:", found.name, "-", found.description)
         async for event in client.stream("a poem, please"):
             if isinstance(event, TaskStatusUpdateEvent):
-                print("status:", event.status.state, event.status.message.text if event.status.message else "")
+                print(
+                    "status:",
+                    event.status.state,
+                    event.status.message.text if event.status.message else "",
+                )
             elif isinstance(event, TaskArtifactUpdateEvent):
-                print("artifact:", event.artifact.name, repr(event.artifact.text), "(the last piece)" if event.last_chunk else "")
+                print(
+                    "artifact:",
+                    event.artifact.name,
+                    repr(event.artifact.text),
+                    "(the last piece)" if event.last_chunk else "",
+                )
         long = await client.send("a long poem", wait=False)
         assert isinstance(long, Task)
         print("cancelled:", (await client.cancel(long.id)).status.state)

@@ -1,4 +1,6 @@
-"""An agent as a tool: unlike after a transfer, the agent that asks gets the answer and continues. The inner agent sees only the request.
+"""An agent as a tool: unlike after a transfer, the agent that asks gets the answer and continues.
+
+The inner agent sees only the request.
 
 python examples/agent_as_tool.py
 """
@@ -8,8 +10,7 @@ import asyncio
 from models import model
 from show import show
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import Runner, ToolCalls
+from offbook import ChatModelAgent, Runner, ToolCalls
 
 translator = ChatModelAgent(
     name="translator",

@@ -1,7 +1,9 @@
-"""A program of OpenAI's Agents SDK that survives a crash: only the import is understudy's, and each run is kept in a store.
+"""A program of OpenAI's Agents SDK that survives a crash: it imports `Runner` from offbook, and
+each run is recorded in a store.
 
-The first process books a flight and is killed in the middle of booking the hotel, by a real SIGKILL. The second one finds the run in the store and goes on: it
-asks the model nothing that was answered, and makes no call twice that has ended. It needs no key: the model follows a script.
+The first process books a flight, and a SIGKILL ends it while it books the hotel. The second process
+finds the run in the store and resumes it. No completed call of a model or tool is repeated. The
+example needs no key, because its model follows a script. It needs the extra `agents-sdk`.
 
     python examples/agents_sdk_durable.py
 """
@@ -13,11 +15,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from understudy.actors.agents_sdk import Agent, Runner, function_tool
-from understudy.actors.agents_sdk.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
-from understudy.runtime import Runner as UnderstudyRunner
-from understudy.runtime import SQLiteStore
+from agents import Agent, function_tool, set_tracing_disabled
+from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
+
+import offbook
+from offbook import SQLiteStore
+from offbook.agents_sdk import Runner, SdkAgent
 
 RUN = "trip-1"
 
@@ -43,9 +48,11 @@ def agents(folder: Path, *, dies: bool) -> Agent:
         note(f"hotel in {city} booked")
         return f"hotel in {city}: booked"
 
-    def answer(call: ModelCall) -> list[object]:
-        """What a model would say: it looks at what it is given, as any model does."""
-        results = [item["output"] for item in call.input if item.get("type") == "function_call_output"]
+    def answer(call: ModelCall) -> Any:
+        """Choose the reply by the messages, as a model does."""
+        results = [
+            item["output"] for item in call.input if item.get("type") == "function_call_output"
+        ]
         note(f"the model was asked, knowing of {len(results)} results")
         if not results:
             return [function_call("transfer_to_travel", {}, call_id="c1")]
@@ -56,19 +63,25 @@ def agents(folder: Path, *, dies: bool) -> Agent:
         return [assistant_message("Your trip to Oslo is booked.")]
 
     model = ScriptedModel([ModelStep.respond(answer) for _ in range(8)])
-    travel = Agent(name="travel", instructions="Book trips.", model=model, tools=[book_flight, book_hotel])
-    return Agent(name="desk", instructions="Hand over to whoever can help.", model=model, handoffs=[travel])
+    travel = Agent(
+        name="travel", instructions="Book trips.", model=model, tools=[book_flight, book_hotel]
+    )
+    return Agent(
+        name="desk", instructions="Hand off to whoever can help.", model=model, handoffs=[travel]
+    )
 
 
 async def begin(folder: Path) -> None:
     store = SQLiteStore(folder / "runs.sqlite")
-    result = await Runner.run(agents(folder, dies=True), "A trip to Oslo, please.", store=store, durability="step", run_id=RUN)
+    result = await Runner.run(
+        agents(folder, dies=True), "A trip to Oslo, please.", store=store, run_id=RUN
+    )
     print("not killed?", result.final_output)
 
 
-async def go_on(folder: Path) -> None:
+async def recover(folder: Path) -> None:
     store = SQLiteStore(folder / "runs.sqlite")
-    runner = UnderstudyRunner(agents(folder, dies=False), store=store, durability="step")
+    runner = offbook.Runner(SdkAgent(agents(folder, dies=False)), store=store, durability="step")
     for run in await runner.recover():
         result = await run
         print(f"run {run.id} has ended: {result.text}")
@@ -79,11 +92,12 @@ def main() -> None:
         folder = Path(name)
         first = subprocess.run([sys.executable, __file__, "begin", name], check=False)
         print(f"the first process has ended with {first.returncode} (SIGKILL is {-signal.SIGKILL})")
-        asyncio.run(go_on(folder))
+        asyncio.run(recover(folder))
         print((folder / "log.txt").read_text(), end="")
 
 
 if __name__ == "__main__":
+    set_tracing_disabled(True)
     if sys.argv[1:2] == ["begin"]:
         asyncio.run(begin(Path(sys.argv[2])))
     else:

@@ -1,4 +1,5 @@
-"""A tool that asks the user: the run is interrupted there, and is resumed with the user's answer, perhaps much later.
+"""A tool that asks the user: the run is interrupted, and resumes with the answer, perhaps much
+later.
 
 python examples/books.py
 """
@@ -8,10 +9,12 @@ import asyncio
 from models import model
 from show import ask, show
 
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import MemoryStore, Runner, ToolCalls
+from offbook import ChatModelAgent, MemoryStore, Runner, ToolCalls, ToolContext, tool
 
-BOOKS = {"fantasy": {"The Hobbit": 310, "Jonathan Strange & Mr Norrell": 782}, "mystery": {"The Hound of the Baskervilles": 256}}
+BOOKS = {
+    "fantasy": {"The Hobbit": 310, "Jonathan Strange & Mr Norrell": 782},
+    "mystery": {"The Hound of the Baskervilles": 256},
+}
 
 
 @tool
@@ -27,16 +30,21 @@ def search_books(genre: str, max_pages: int = 1000) -> list[str]:
 
 @tool
 def ask_for_clarification(question: str, context: ToolContext) -> str:
-    """Ask the user, when the request is ambiguous, or lacks what is needed to go on."""
-    return str(context.interrupt(question))  # the run waits here; when it is resumed, this is the answer
+    """Ask the user if the request is ambiguous or incomplete."""
+    return str(context.interrupt(question))  # the run waits here; after the answer, this returns it
 
 
 recommender = ChatModelAgent(
     name="BookRecommender",
-    instruction="You recommend books. Look for them with search_books, and recommend one that it has found. If you do not know what the user likes, ask.",
+    instruction=(
+        "You recommend books. Look for them with search_books, and recommend one that it has "
+        "found. If you do not know what the user likes, ask."
+    ),
     tools=[ask_for_clarification, search_books],
     model=model(
-        ToolCalls(ask_for_clarification={"question": "Which genre do you like, and how long may it be?"}),
+        ToolCalls(
+            ask_for_clarification={"question": "Which genre do you like, and how long may it be?"}
+        ),
         ToolCalls(search_books={"genre": "fantasy", "max_pages": 400}),
         "Read The Hobbit: a fantasy of 310 pages.",
     ),
@@ -52,7 +60,9 @@ async def main() -> None:
         waiting = (await run).interrupts
         if not waiting:
             break
-        run = runner.resume("1", data=ask(waiting[0].info, "fantasy, 400 pages at most"))
+        run = runner.resume(
+            "1", {waiting[0].id: ask(waiting[0].info, "fantasy, 400 pages at most")}
+        )
 
 
 if __name__ == "__main__":

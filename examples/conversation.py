@@ -1,4 +1,7 @@
-"""A conversation that lasts: it is kept in a file. Another process can open it and continue; here, another system with another Runner does, as after a deploy.
+"""A conversation that is stored in a file.
+
+Another process can continue it. Here, another system with another Runner does, as after a
+deployment.
 
 python examples/conversation.py
 """
@@ -10,17 +13,21 @@ from pathlib import Path
 from models import model
 from show import show
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, ModelRequest, Runner, SessionBusy, SQLiteStore, keep_last
+from offbook import ActorSystem, ChatModelAgent, ModelRequest, Runner, SQLiteStore, keep_last
+from offbook.runtime import SessionBusy
 
 
 def reply(request: ModelRequest) -> str:
-    """Without a key: says how much of the conversation the model gets."""
+    """Without a key: report how much of the conversation the model receives."""
     said = [message.text for message in request.messages if message.role == "user"]
     return f"I was told {len(said)} things, of which the first was: {said[0]}"
 
 
-guide = ChatModelAgent(name="Guide", instruction="Help {name}, who is travelling. Answer in one sentence.", model=model(*[reply] * 10))
+guide = ChatModelAgent(
+    name="Guide",
+    instruction="Help {name}, who is travelling. Answer in one sentence.",
+    model=model(*[reply] * 10),
+)
 
 
 async def monday(path: Path) -> None:
@@ -33,10 +40,14 @@ async def monday(path: Path) -> None:
 async def tuesday(path: Path) -> None:
     async with ActorSystem() as system, SQLiteStore(path) as store:
         runner = Runner(guide, system=system, store=store)
-        session = runner.session("user-42", policy=keep_last(4))  # how much of the conversation a model gets
+        # How much of the conversation a model gets.
+        session = runner.session("user-42", policy=keep_last(4))
         async for event in session.query("Where was I going?"):
             show(event)
-        for run in [session.query("Where do I sleep there?"), session.query("And what do I eat?")]:  # both at once: the second waits its turn
+        for run in [
+            session.query("Where do I sleep there?"),
+            session.query("And what do I eat?"),
+        ]:  # both at once: the second waits its turn
             print("in turn:", (await run).final_output)
         at_work = session.query("Where is the Forum?")
         try:
@@ -45,7 +56,9 @@ async def tuesday(path: Path) -> None:
             print("rejected:", error)
         print("not disturbed:", (await at_work).final_output)
         cut_short = session.query("Tell me the history of Rome.")
-        newer = runner.session("user-42", busy="preempt", policy=keep_last(4)).query("No: that of Florence.")
+        newer = runner.session("user-42", busy="preempt", policy=keep_last(4)).query(
+            "No: that of Florence."
+        )
         print("preempted:", (await cut_short).error)
         print("in its place:", (await newer).final_output)
         print(len(await session.history()), "messages,", await session.values())

@@ -1,4 +1,6 @@
-"""An agent without a model: it does what you write in `run`. It may be used wherever an agent may, here after another one in a Sequential.
+"""An agent without a model: it does what you write in `run`.
+
+It may be used wherever an agent may, here after another one in a Sequential.
 
 python examples/custom_agent.py
 """
@@ -9,8 +11,7 @@ from collections.abc import AsyncIterator
 from models import model
 from show import show
 
-from understudy.actors import Agent, ChatModelAgent, Sequential
-from understudy.runtime import AgentContext, AgentEvent, AgentInput, Runner
+from offbook import Agent, AgentContext, AgentEvent, AgentInput, ChatModelAgent, Runner, Sequential
 
 
 class WordCounter(Agent):

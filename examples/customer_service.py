@@ -1,4 +1,5 @@
-"""A customer service: a triage hands over to specialists, and says why; they see no card numbers; hard cases move up a level; by night, billing is closed.
+"""A customer service: a triage agent hands off to specialists with a reason. The specialists see no
+card numbers, hard cases move up a level, and billing is closed at night.
 
 python examples/customer_service.py
 """
@@ -12,13 +13,23 @@ from typing import Literal
 from models import model
 from show import show
 
-from understudy.actors import ChatModelAgent, Handoff, compose, handoff, prompt_with_handoff_instructions, redact, remove_all_tools
-from understudy.runtime import ChatModel, ModelRequest, RunContext, Runner, ToolCalls
+from offbook import (
+    ChatModel,
+    ChatModelAgent,
+    Handoff,
+    ModelRequest,
+    Runner,
+    ToolCalls,
+    handoff,
+    redact,
+)
+from offbook.actors import compose, prompt_with_handoff_instructions, remove_all_tools
+from offbook.runtime import RunContext
 
 
 @dataclass
 class Case:
-    """What an agent that hands over must say of the case."""
+    """The arguments of a handoff."""
 
     issue: str
     priority: Literal["low", "high"]
@@ -33,26 +44,40 @@ class Desk:
 
 
 def is_open(context: RunContext, _agent: object) -> bool:
-    """Whether it is a working day, between nine and five."""
+    """Return whether it is a working day, between nine and five."""
     now: datetime = context.context.now()
     return now.weekday() < 5 and 9 <= now.hour < 17
 
 
 def to(agent: ChatModelAgent, level: int, *, only_by_day: bool = False) -> Handoff:
-    """A handoff that writes a line to the log, and removes card numbers from what the next agent sees."""
+    """A handoff that writes a line to the log, and removes card numbers from what the next agent
+    sees.
+    """
 
     def note(context: RunContext, case: Case) -> None:
         context.set("level", level)
         context.context.log.append(f"level {level}, {agent.name}: {case.issue} ({case.priority})")
 
     without_cards = redact({r"\b\d{4}(?: ?\d{4}){3}\b": "[CARD]"})
-    kept = without_cards if level == 1 else compose(remove_all_tools, without_cards)  # later levels need not see how the case reached them
-    return handoff(agent, on_handoff=note, input_type=Case, input_filter=kept, is_enabled=is_open if only_by_day else True)
+    # Later levels do not need the history of the case.
+    kept = without_cards if level == 1 else compose(remove_all_tools, without_cards)
+    return handoff(
+        agent,
+        on_handoff=note,
+        input_type=Case,
+        input_filter=kept,
+        is_enabled=is_open if only_by_day else True,
+    )
 
 
 def agent(name: str, knows: str, model_: ChatModel, *handoffs: Handoff) -> ChatModelAgent:
-    instruction = prompt_with_handoff_instructions(f"You are {name} of a customer service, which knows {knows}. Hand over what others know better.")
-    return ChatModelAgent(name=name, description=knows, instruction=instruction, model=model_, handoffs=handoffs)
+    instruction = prompt_with_handoff_instructions(
+        f"You are {name} of a customer service, which knows {knows}. Hand over what others "
+        "know better."
+    )
+    return ChatModelAgent(
+        name=name, description=knows, instruction=instruction, model=model_, handoffs=handoffs
+    )
 
 
 def case(name: str, issue: str) -> ToolCalls:
@@ -70,10 +95,23 @@ def read_back(request: ModelRequest) -> str:
     return f"You wrote: {request.messages[1].text} You get one of the two back."
 
 
-engineering = agent("Engineering", "what is behind an error", model("A bad deployment: it is taken back."))
-technical = agent("Technical", "how the product is used", model(case("Engineering", "the API answers 500")), to(engineering, 2))
+engineering = agent(
+    "Engineering", "what is behind an error", model("A bad deployment: it is taken back.")
+)
+technical = agent(
+    "Technical",
+    "how the product is used",
+    model(case("Engineering", "the API answers 500")),
+    to(engineering, 2),
+)
 billing = agent("Billing", "what was charged, and why", model(read_back))
-triage = agent("Triage", "who knows what", model(by_day, case("Technical", "errors since noon"), by_day), to(billing, 1, only_by_day=True), to(technical, 1))
+triage = agent(
+    "Triage",
+    "who knows what",
+    model(by_day, case("Technical", "errors since noon"), by_day),
+    to(billing, 1, only_by_day=True),
+    to(technical, 1),
+)
 
 TWICE = "My card 4111 1111 1111 1111 was charged twice."
 

@@ -1,4 +1,5 @@
-"""DeterministicTransfer: an agent that always hands over when it has ended; no model decides that.
+"""DeterministicTransfer: an agent that always transfers when it has finished, without asking a
+model.
 
 python examples/deterministic_transfer.py
 """
@@ -8,8 +9,7 @@ import asyncio
 from models import model
 from show import show
 
-from understudy.actors import ChatModelAgent, DeterministicTransfer, set_sub_agents
-from understudy.runtime import Runner
+from offbook import ChatModelAgent, DeterministicTransfer, Runner, set_sub_agents
 
 editor = ChatModelAgent(
     name="Editor",

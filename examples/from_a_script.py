@@ -1,15 +1,16 @@
-"""Actors in a program without an event loop: pykka's way of calling, with blocking replies and proxies.
+"""Actors in a program without an event loop: pykka's way of calling, with blocking replies and
+proxies.
 
 python examples/from_a_script.py
 """
 
 import time
 
-from understudy.runtime import Actor, ActorSystem, ThreadActor
+from offbook import Actor, ActorSystem, ThreadActor
 
 
 class Camera(ThreadActor):
-    """Talks to a driver that blocks, so it has a thread of its own."""
+    """Call a blocking driver, and therefore use a separate thread."""
 
     def take(self, name: str) -> str:
         time.sleep(0.05)
@@ -32,7 +33,9 @@ def main() -> None:
     with ActorSystem.in_thread() as system:
         cameras = [system.spawn(Camera, name=f"camera-{n}").proxy() for n in range(3)]
         album = system.spawn(Album).proxy()
-        shots = [camera.take(f"shot-{n}") for n, camera in enumerate(cameras)]  # futures: the three work at once
+        shots = [
+            camera.take(f"shot-{n}") for n, camera in enumerate(cameras)
+        ]  # futures: the three work at once
         for shot in shots:
             album.add(shot.get(timeout=5)).get(timeout=5)
         print(album.pictures.get())

@@ -5,8 +5,7 @@ python examples/hello.py
 
 from models import model
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import Runner
+from offbook import ChatModelAgent, Runner
 
 agent = ChatModelAgent(
     name="Hello",

@@ -1,4 +1,5 @@
-"""Supervisors under a supervisor: the one that leads the mathematicians hands back to the one above it, when they have done their part. All of them stream.
+"""A supervisor under a supervisor: the supervisor of the mathematicians returns control to the one
+above when they have finished. All agents stream.
 
 python examples/layered_supervisor.py
 """
@@ -9,16 +10,24 @@ from collections.abc import Callable
 from models import model
 from show import show
 
-from understudy.actors import ChatModelAgent, Supervisor
-from understudy.runtime import Runner, ToolCalls
+from offbook import ChatModelAgent, Runner, Supervisor, ToolCalls
 
-QUERY = "Find the GDP of the US and of New York State in 2024. What percentage of the first was the second? Then multiply that percentage by 1.589."
-FACT = "In 2024 the GDP of the US was 29.18 trillion dollars, and that of New York State 2.297 trillion."
-LEAD = "Hand each part of the task to the agent who can do it, one at a time; do no part yourself. When all is there, say the result."
+QUERY = (
+    "Find the GDP of the US and of New York State in 2024. What percentage of the first was the "
+    "second? Then multiply that percentage by 1.589."
+)
+FACT = (
+    "In 2024 the GDP of the US was 29.18 trillion dollars, and that of New York State 2.297 "
+    "trillion."
+)
+LEAD = (
+    "Hand each part of the task to the agent who can do it, one at a time; do no part yourself. "
+    "When all is there, say the result."
+)
 
 
 def to(agent_name: str) -> ToolCalls:
-    """A model's reply that hands over."""
+    """Return a reply that transfers."""
     return ToolCalls(transfer_to_agent={"agent_name": agent_name})
 
 
@@ -42,24 +51,48 @@ def divide(a: float, b: float) -> float:
     return round(a / b, 4)
 
 
-def calculator(name: str, function: Callable[[float, float], float], *script: str | ToolCalls) -> ChatModelAgent:
+def calculator(
+    name: str, function: Callable[[float, float], float], *script: str | ToolCalls
+) -> ChatModelAgent:
     text = "Do the one calculation that is yours, with your tool."
-    return ChatModelAgent(name=name, description=f"can {function.__name__}", instruction=text, tools=[function], model=model(*script))
+    return ChatModelAgent(
+        name=name,
+        description=f"can {function.__name__}",
+        instruction=text,
+        tools=[function],
+        model=model(*script),
+    )
 
 
 subtractor = calculator("Subtractor", subtract)
-multiplier = calculator("Multiplier", multiply, ToolCalls(multiply={"a": 7.87, "b": 1.589}), "It makes 12.5054.")
+multiplier = calculator(
+    "Multiplier", multiply, ToolCalls(multiply={"a": 7.87, "b": 1.589}), "It makes 12.5054."
+)
 divider = calculator("Divider", divide, ToolCalls(divide={"a": 229.7, "b": 29.18}), "It is 7.87 %.")
 searcher = ChatModelAgent(
     name="Searcher",
     description="searches the web for facts",
     instruction="Find the facts that are asked for, with your tool. Do no arithmetic.",
     tools=[search],
-    model=model(ToolCalls(search={"query": "GDP 2024 US New York State"}), "29.18 and 2.297 trillion dollars."),
+    model=model(
+        ToolCalls(search={"query": "GDP 2024 US New York State"}),
+        "29.18 and 2.297 trillion dollars.",
+    ),
 )
-head = ChatModelAgent(name="MathLead", description="does arithmetic", instruction=LEAD, model=model(to("Divider"), to("Multiplier"), "7.87 %, and 12.5054."))
+head = ChatModelAgent(
+    name="MathLead",
+    description="does arithmetic",
+    instruction=LEAD,
+    model=model(to("Divider"), to("Multiplier"), "7.87 %, and 12.5054."),
+)
 maths = Supervisor(supervisor=head, sub_agents=[subtractor, multiplier, divider])
-boss = ChatModelAgent(name="Boss", instruction=LEAD, model=model(to("Searcher"), to("MathLead"), "New York has 7.87 %; times 1.589, that makes 12.5054."))
+boss = ChatModelAgent(
+    name="Boss",
+    instruction=LEAD,
+    model=model(
+        to("Searcher"), to("MathLead"), "New York has 7.87 %; times 1.589, that makes 12.5054."
+    ),
+)
 team = Supervisor(supervisor=boss, sub_agents=[searcher, maths])
 
 

@@ -1,13 +1,15 @@
-"""The model of every example: the one that the environment names; or, if it names none, a scripted one that gives the replies written in the example.
+"""The model of each example: the model that the environment names, or a scripted one with the
+replies in the example.
 
-With a key: OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL for another provider), in the environment or in a file `.env`.
+To use a real model, set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL for another provider),
+in the environment or in a file `.env`.
 """
 
 import sys
 from collections.abc import Callable
 from functools import cache
 
-from understudy.runtime import ChatModel, ModelRequest, ScriptedModel, ToolCalls, UsageError, model_from_env
+from offbook import ChatModel, ModelRequest, ScriptedModel, ToolCalls, UsageError, model_from_env
 
 
 def model(*replies: str | ToolCalls | Callable[[ModelRequest], str | ToolCalls]) -> ChatModel:

@@ -1,4 +1,5 @@
-"""A router that hands over, agents with tools, two agents at once, and a booking that the user has to approve: the run is interrupted, and resumed.
+"""A router that transfers, agents with tools, two agents in parallel, and a booking that needs
+approval: the run is interrupted and resumed.
 
 python examples/multi_agent.py
 """
@@ -8,8 +9,7 @@ import asyncio
 from models import model
 from show import ask, show
 
-from understudy.actors import ChatModelAgent, Parallel, tool
-from understudy.runtime import MemoryStore, Runner, ToolCalls
+from offbook import ChatModelAgent, MemoryStore, Parallel, Runner, ToolCalls, tool
 
 
 @tool
@@ -31,27 +31,49 @@ weather = ChatModelAgent(
     tools=[get_weather],
     model=model(ToolCalls(get_weather={"city": "Paris"}), "It is sunny in Paris, at 25°C."),
 )
-food = ChatModelAgent(name="Food", instruction="Name one dish of the place, in one sentence.", model=model("Try the ratatouille."))
-sights = ChatModelAgent(name="Sights", instruction="Name one sight of the place, in one sentence.", model=model("See the Sainte-Chapelle."))
-guide = Parallel(name="Guide", description="knows what to see and to eat in a place", sub_agents=[food, sights])
+food = ChatModelAgent(
+    name="Food",
+    instruction="Name one dish of the place, in one sentence.",
+    model=model("Try the ratatouille."),
+)
+sights = ChatModelAgent(
+    name="Sights",
+    instruction="Name one sight of the place, in one sentence.",
+    model=model("See the Sainte-Chapelle."),
+)
+guide = Parallel(
+    name="Guide", description="knows what to see and to eat in a place", sub_agents=[food, sights]
+)
 travel = ChatModelAgent(
     name="Travel",
     description="books flights",
-    instruction="Book what you are asked for with book_flight, without asking back: the user is asked to approve it.",
+    instruction=(
+        "Book what you are asked for with book_flight, without asking back: the user is asked to "
+        "approve it."
+    ),
     tools=[book_flight],
     model=model(ToolCalls(book_flight={"city": "Paris"}), "Your flight to Paris is booked: UA 7."),
 )
 router = ChatModelAgent(
     name="Router",
     instruction="Hand the question over to the agent who can answer it. If there is none, say so.",
-    model=model(*(ToolCalls(transfer_to_agent={"agent_name": name}) for name in ("Weather", "Guide", "Travel"))),
+    model=model(
+        *(
+            ToolCalls(transfer_to_agent={"agent_name": name})
+            for name in ("Weather", "Guide", "Travel")
+        )
+    ),
     sub_agents=[weather, guide, travel],
 )
 
 
 async def main() -> None:
     runner = Runner(router, store=MemoryStore())
-    for question in ("What is the weather in Paris?", "What should I see and eat in Paris?", "Book me a flight to Paris."):
+    for question in (
+        "What is the weather in Paris?",
+        "What should I see and eat in Paris?",
+        "Book me a flight to Paris.",
+    ):
         print(">", question)
         run = runner.query(question)
         while True:
@@ -60,7 +82,9 @@ async def main() -> None:
             waiting = (await run).interrupts
             if not waiting:
                 break
-            run = runner.resume(run.id, {one.id: ask("Shall I? (yes/no)", "yes") == "yes" for one in waiting})
+            run = runner.resume(
+                run.id, {one.id: ask("Shall I? (yes/no)", "yes") == "yes" for one in waiting}
+            )
 
 
 if __name__ == "__main__":

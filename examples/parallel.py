@@ -1,4 +1,6 @@
-"""Parallel: three agents at once. None sees what the others say; the agent after them sees all of it.
+"""Parallel: three agents at once.
+
+They do not see each other's messages; the agent after them sees all of them.
 
 python examples/parallel.py
 """
@@ -8,12 +10,16 @@ import asyncio
 from models import model
 from show import show
 
-from understudy.actors import ChatModelAgent, Parallel, Sequential
-from understudy.runtime import Runner
+from offbook import ChatModelAgent, Parallel, Runner, Sequential
 
 
 def collector(name: str, source: str, scripted: str) -> ChatModelAgent:
-    return ChatModelAgent(name=name, description=f"collects {source}", instruction=f"Report on {source} in one sentence.", model=model(scripted))
+    return ChatModelAgent(
+        name=name,
+        description=f"collects {source}",
+        instruction=f"Report on {source} in one sentence.",
+        model=model(scripted),
+    )
 
 
 collectors = Parallel(

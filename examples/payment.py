@@ -1,7 +1,8 @@
-"""A payment that the user has to approve, and that is made once, though the process that makes it is killed twice.
+"""A payment that needs approval and is made once, although its process is killed twice.
 
-Each step is kept in a file (`durability="step"`), so another process continues after the last one. The call that was running when a process was killed is made
-again, with the same idempotency key: by that key the bank knows that it has already booked.
+Each step is stored in a file (`durability="step"`), so another process continues after the last
+one. The call in flight is repeated with the same idempotency key, by which the bank recognizes that
+it has already booked it.
 
 python examples/payment.py
 """
@@ -18,8 +19,16 @@ from pathlib import Path
 from models import model
 from show import show
 
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import ModelRequest, Run, Runner, SQLiteStore, ToolCalls
+from offbook import (
+    ChatModelAgent,
+    ModelRequest,
+    Run,
+    Runner,
+    SQLiteStore,
+    ToolCalls,
+    ToolContext,
+    tool,
+)
 
 ASKS = "asks"
 BEFORE = "is told yes, and is killed before the bank has booked"
@@ -35,8 +44,13 @@ def pay(invoice: int, euros: int, context: ToolContext) -> str:
     die_as(BEFORE)
     bank = Path(FOLDER, BANK)
     bookings = json.loads(bank.read_text()) if bank.exists() else {}
-    print("  the bank:", "I have booked that already" if context.idempotency_key in bookings else "booked")
-    bank.write_text(json.dumps({context.idempotency_key: f"{euros} euros for invoice {invoice}", **bookings}))
+    print(
+        "  the bank:",
+        "I have booked that already" if context.idempotency_key in bookings else "booked",
+    )
+    bank.write_text(
+        json.dumps({context.idempotency_key: f"{euros} euros for invoice {invoice}", **bookings})
+    )
     die_as(AFTER)
     return "paid"
 
@@ -48,10 +62,19 @@ def die_as(part: str) -> None:
 
 
 def reply(request: ModelRequest) -> str | ToolCalls:
-    return "Invoice 7 is paid." if request.messages[-1].role == "tool" else ToolCalls(pay={"invoice": 7, "euros": 120})
+    return (
+        "Invoice 7 is paid."
+        if request.messages[-1].role == "tool"
+        else ToolCalls(pay={"invoice": 7, "euros": 120})
+    )
 
 
-accountant = ChatModelAgent(name="Accountant", instruction="Pay invoices with the tool pay.", tools=[pay], model=model(reply, reply))
+accountant = ChatModelAgent(
+    name="Accountant",
+    instruction="Pay invoices with the tool pay.",
+    tools=[pay],
+    model=model(reply, reply),
+)
 
 
 async def run_part() -> None:
@@ -61,7 +84,8 @@ async def run_part() -> None:
         if PART == ASKS:
             runs = [runner.query("Please pay invoice 7: 120 euros.", checkpoint_id="invoice-7")]
         elif PART == BEFORE:
-            runs = [runner.resume("invoice-7", data=True)]
+            (waiting,) = await runner.pending()
+            runs = [runner.approve(waiting.waiting[0])]
         else:
             runs = await recovered(runner)
         for run in runs:
@@ -73,14 +97,20 @@ async def recovered(runner: Runner) -> list[Run]:
     while True:
         if runs := await runner.recover():
             return runs
-        await asyncio.sleep(1)  # where nothing shows that a process has gone (not on Linux), its leases expire after 30 s
+        # Where nothing shows that a process has gone (not on Linux), its leases expire after 30 s.
+        await asyncio.sleep(1)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number, part in enumerate((ASKS, BEFORE, AFTER, LAST), 1):
             print(f"process {number} {part}:", flush=True)
-            done = subprocess.run([sys.executable, "-u", __file__, part, folder], stderr=subprocess.PIPE, text=True, check=False)
+            done = subprocess.run(
+                [sys.executable, "-u", __file__, part, folder],
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
             if done.returncode not in (0, -signal.SIGKILL):
                 sys.exit(done.stderr)
         print("the bank's bookings:", list(json.loads(Path(folder, BANK).read_text()).values()))

@@ -1,4 +1,5 @@
-"""Plan, execute, replan: make a plan, carry out its first step, revise the plan; until there is an answer.
+"""PlanExecute: make a plan, execute its first step, revise the plan, and repeat until there is an
+answer.
 
 python examples/plan_execute.py
 """
@@ -8,8 +9,7 @@ import asyncio
 from models import model
 from show import show
 
-from understudy.actors import PlanExecute, make_executor, make_planner, make_replanner
-from understudy.runtime import Runner, ToolCalls
+from offbook import PlanExecute, Runner, ToolCalls, make_executor, make_planner, make_replanner
 
 
 def search_flights(origin: str, destination: str, date: str) -> str:
@@ -23,13 +23,15 @@ def search_hotels(city: str) -> str:
 
 
 def search_sights(city: str) -> str:
-    """Search what is worth seeing."""
+    """Search for sights."""
     return f"{city}: the Forbidden City, the Summer Palace, the Great Wall at Mutianyu"
 
 
 FLIGHT = {"origin": "New York", "destination": "Beijing", "date": "2025-10-12"}
 trip = PlanExecute(
-    planner=make_planner(model(ToolCalls(plan={"steps": ["find a flight", "find a hotel", "find sights"]}))),
+    planner=make_planner(
+        model(ToolCalls(plan={"steps": ["find a flight", "find a hotel", "find sights"]}))
+    ),
     executor=make_executor(
         model(
             ToolCalls(search_flights=FLIGHT),
@@ -42,7 +44,14 @@ trip = PlanExecute(
     replanner=make_replanner(
         model(
             ToolCalls(plan={"steps": ["find a hotel and sights"]}),
-            ToolCalls(respond={"response": "Fly with CA 982, stay at the Lotus Inn, and see one sight on each of the three days."}),
+            ToolCalls(
+                respond={
+                    "response": (
+                        "Fly with CA 982, stay at the Lotus Inn, and see one sight on each of "
+                        "the three days."
+                    )
+                }
+            ),
         )
     ),
     max_iterations=20,
@@ -50,7 +59,10 @@ trip = PlanExecute(
 
 
 async def main() -> None:
-    query = "Plan a 3-day trip to Beijing next month: flights from New York, a hotel, and what I must see. Today is 2025-09-09."
+    query = (
+        "Plan a 3-day trip to Beijing next month: flights from New York, a hotel, and what I "
+        "must see. Today is 2025-09-09."
+    )
     async for event in Runner(trip).query(query):
         show(event)
 

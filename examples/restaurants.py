@@ -1,4 +1,5 @@
-"""Reason and act: the agent looks up restaurants, then the dishes of both at once, and puts its advice together.
+"""Reason and act: the agent searches for restaurants, then for the dishes of two at once, and gives
+its advice.
 
 python examples/restaurants.py
 """
@@ -9,8 +10,7 @@ from collections.abc import Sequence
 from models import model
 from show import show
 
-from understudy.actors import AgentContext, ChatModelAgent
-from understudy.runtime import Message, Runner, ToolCalls
+from offbook import AgentContext, ChatModelAgent, Message, Runner, ToolCalls
 
 RESTAURANTS = {"1001": "Chuan Ban", "1002": "Lotus Inn", "1003": "Old Peking"}
 DISHES = {
@@ -22,7 +22,10 @@ DISHES = {
 
 def query_restaurants(location: str, topn: int = 3) -> list[dict[str, str]]:
     """Find the best restaurants of a district."""
-    return [{"id": number, "name": name, "location": location} for number, name in list(RESTAURANTS.items())[:topn]]
+    return [
+        {"id": number, "name": name, "location": location}
+        for number, name in list(RESTAURANTS.items())[:topn]
+    ]
 
 
 def query_dishes(restaurant_id: str, topn: int = 5) -> list[str]:
@@ -31,8 +34,14 @@ def query_dishes(restaurant_id: str, topn: int = 5) -> list[str]:
 
 
 def as_a_gourmet(context: AgentContext, messages: Sequence[Message]) -> Sequence[Message]:
-    """Before each call of the model: what it is to be, and then all that was said so far."""
-    return [Message.system(f"You are a {context.agent_name} in Beijing. Look everything up with your tools; name the restaurant of each dish."), *messages]
+    """Return the messages of a model call: the instruction, then the conversation."""
+    return [
+        Message.system(
+            f"You are a {context.agent_name} in Beijing. Look everything up with your tools; "
+            "name the restaurant of each dish."
+        ),
+        *messages,
+    ]
 
 
 agent = ChatModelAgent(
@@ -42,14 +51,20 @@ agent = ChatModelAgent(
     max_iterations=12,
     model=model(
         ToolCalls(query_restaurants={"location": "Haidian", "topn": 2}),
-        ToolCalls(("query_dishes", {"restaurant_id": "1001"}), ("query_dishes", {"restaurant_id": "1002"})),
-        "At Chuan Ban, the fish in chili oil is the spiciest; at Lotus Inn, take the kung pao chicken, and the bass for a rest.",
+        ToolCalls(
+            ("query_dishes", {"restaurant_id": "1001"}), ("query_dishes", {"restaurant_id": "1002"})
+        ),
+        "At Chuan Ban, the fish in chili oil is the spiciest; at Lotus Inn, take the kung "
+        "pao chicken, and the bass for a rest.",
     ),
 )
 
 
 async def main() -> None:
-    async for event in Runner(agent).query("I am in Haidian. Recommend me some dishes, some of them spicy, from two restaurants at least."):
+    async for event in Runner(agent).query(
+        "I am in Haidian. Recommend me some dishes, some of them spicy, from two restaurants "
+        "at least."
+    ):
         show(event)
 
 

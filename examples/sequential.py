@@ -1,4 +1,6 @@
-"""Sequential: one agent after the other. The first one's answer is put in a session value, which the instruction of the second one names.
+"""Sequential: one agent after the other.
+
+The first one's answer is put in a session value, which the instruction of the second one names.
 
 python examples/sequential.py
 """
@@ -8,8 +10,7 @@ import asyncio
 from models import model
 from show import show
 
-from understudy.actors import ChatModelAgent, Sequential
-from understudy.runtime import Runner
+from offbook import ChatModelAgent, Runner, Sequential
 
 planner = ChatModelAgent(
     name="Planner",
@@ -22,7 +23,10 @@ writer = ChatModelAgent(
     name="Writer",
     description="writes a report by an outline",
     instruction="Write the report, one sentence for each headline of this outline:\n{outline}",
-    model=model("Shares rose by one percent. Rates will be cut, it seems. Tomorrow the prices of May are published."),
+    model=model(
+        "Shares rose by one percent. Rates will be cut, it seems. Tomorrow the prices of May "
+        "are published."
+    ),
 )
 report = Sequential(name="Report", description="a planned report", sub_agents=[planner, writer])
 

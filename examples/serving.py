@@ -1,4 +1,7 @@
-"""How the examples serve an agent: on a port of this machine, for as long as a block lasts. A service of your own is `uvicorn module:app`."""
+"""How the examples serve an agent: on a local port, for the duration of a block.
+
+In your own service, use `uvicorn module:app`.
+"""
 
 import asyncio
 import socket
@@ -21,7 +24,11 @@ def free_port() -> int:
 async def serving(app: App, port: int | None = None) -> AsyncIterator[str]:
     """Serve, and give the address."""
     port = port or free_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", interface="asgi3", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app, port=port, log_level="error", interface="asgi3", timeout_graceful_shutdown=1
+        )
+    )
     task = asyncio.create_task(server.serve())
     while not server.started and not task.done():  # noqa: ASYNC110 -- it says so by an attribute, and by nothing else
         await asyncio.sleep(0.01)

@@ -1,8 +1,9 @@
-"""How the examples talk to the user who runs them: one line for each thing that an agent says or does, and questions to the user."""
+"""How the examples print events, one line each, and ask the user questions."""
 
 import sys
 
-from understudy.runtime import AgentEvent, Interrupted, RunCancelled
+from offbook import AgentEvent, RunCancelled
+from offbook.runtime import Interrupted
 
 
 def show(event: AgentEvent) -> None:

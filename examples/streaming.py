@@ -7,19 +7,21 @@ import asyncio
 
 from models import model
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import Runner
+from offbook import ChatModelAgent, Runner
 
 poet = ChatModelAgent(
     name="Poet",
     instruction="Answer with a poem of four short lines.",
-    model=model("An actor waits behind the door,\nshe knows the lines by heart.\nWhen someone falls upon the floor,\nshe steps in for her part."),
+    model=model(
+        "An actor waits behind the door,\nshe knows the lines by heart.\nWhen someone falls "
+        "upon the floor,\nshe steps in for her part."
+    ),
 )
 
 
 async def main() -> None:
     pieces = 0
-    async for event in Runner(poet, streaming=True).query("What is an understudy?"):
+    async for event in Runner(poet, streaming=True).query("What does it mean to be off book?"):
         if event.error is not None:
             raise event.error
         if event.delta is not None:

@@ -1,4 +1,4 @@
-"""A pool of workers, one of which fails: its supervisor restarts it, and the others do not notice.
+"""A pool of workers: if one fails, its supervisor restarts it, and the others are not affected.
 
 python examples/supervised_workers.py
 """
@@ -6,11 +6,12 @@ python examples/supervised_workers.py
 import asyncio
 import logging
 
-from understudy.runtime import Actor, ActorRef, ActorSystem, Backoff, Restart
+from offbook import Actor, ActorRef, ActorSystem, Restart
+from offbook.runtime import Backoff
 
 
 class Worker(Actor):
-    """Squares numbers, and fails at unlucky ones."""
+    """Square numbers, and fail at unlucky ones."""
 
     def __init__(self, unlucky: int) -> None:
         super().__init__()
@@ -18,14 +19,14 @@ class Worker(Actor):
 
     async def on_receive(self, message: tuple[int, ActorRef[Actor]]) -> None:
         number, reply_to = message
-        await asyncio.sleep(0.01)  # what takes time in real life
+        await asyncio.sleep(0.01)  # stands in for slow work
         if number == self.unlucky:
             raise ValueError(f"{number} is unlucky")
         reply_to.tell((number, number * number))
 
 
 class Pool(Actor):
-    """Hands numbers round to its workers, and collects what they make of them."""
+    """Distribute numbers to workers, and collect the results."""
 
     def on_start(self) -> None:
         again = Restart(max_restarts=5, within=10, backoff=Backoff(initial=0.01))
@@ -51,7 +52,10 @@ async def main() -> None:
         report = await system.drain(timeout=10)
         results = await pool.proxy().collected()
         print(system.tree())
-        print(f"{len(results)} of 20 done in {report.seconds:.2f} s, {system.stats().restarts} restart; 13 is missing: {13 not in results}")
+        print(
+            f"{len(results)} of 20 done in {report.seconds:.2f} s, {system.stats().restarts} "
+            f"restart; 13 is missing: {13 not in results}"
+        )
 
 
 if __name__ == "__main__":

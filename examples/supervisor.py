@@ -1,4 +1,4 @@
-"""Supervisor: one agent decides who is next; the others do their part, and hand back to it each time.
+"""Supervisor: one agent chooses the next one, and each returns control to it.
 
 python examples/supervisor.py
 """
@@ -8,8 +8,7 @@ import asyncio
 from models import model
 from show import show
 
-from understudy.actors import ChatModelAgent, Supervisor
-from understudy.runtime import Runner, ToolCalls
+from offbook import ChatModelAgent, Runner, Supervisor, ToolCalls
 
 GDP = {"us": 29.2, "new york state": 2.3}
 
@@ -29,7 +28,10 @@ search = ChatModelAgent(
     description="looks up figures",
     instruction="Look up what you are asked for. Do no arithmetic.",
     tools=[search_gdp],
-    model=model(ToolCalls(("search_gdp", {"area": "US"}), ("search_gdp", {"area": "New York State"})), "US: 29.2, New York State: 2.3 trillion dollars."),
+    model=model(
+        ToolCalls(("search_gdp", {"area": "US"}), ("search_gdp", {"area": "New York State"})),
+        "US: 29.2, New York State: 2.3 trillion dollars.",
+    ),
 )
 mathematician = ChatModelAgent(
     name="MathAgent",
@@ -40,7 +42,10 @@ mathematician = ChatModelAgent(
 )
 boss = ChatModelAgent(
     name="Supervisor",
-    instruction="Hand each part of the task to the agent who can do it, one at a time. Do no part yourself. When all is there, answer.",
+    instruction=(
+        "Hand each part of the task to the agent who can do it, one at a time. Do no part "
+        "yourself. When all is there, answer."
+    ),
     model=model(
         ToolCalls(transfer_to_agent={"agent_name": "SearchAgent"}),
         ToolCalls(transfer_to_agent={"agent_name": "MathAgent"}),
@@ -51,7 +56,10 @@ team = Supervisor(supervisor=boss, sub_agents=[search, mathematician])
 
 
 async def main() -> None:
-    async for event in Runner(team).query("Find the GDP of the US and of New York State in 2024. What percentage of the first was the second?"):
+    async for event in Runner(team).query(
+        "Find the GDP of the US and of New York State in 2024. What percentage of the first "
+        "was the second?"
+    ):
         show(event)
 
 

@@ -1,4 +1,6 @@
-"""A routine: one agent whose instruction says step by step what to do, and whose tools do it. The user is helped, is not satisfied, and gets a refund.
+"""A routine: one agent with a step-by-step instruction, and tools for the steps.
+
+The user receives help, is not satisfied, and receives a refund.
 
 python examples/support_routine.py
 """
@@ -8,8 +10,7 @@ import asyncio
 from models import model
 from show import ask, show
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import MemoryStore, Runner, ToolCalls, keep_last
+from offbook import ChatModelAgent, MemoryStore, Runner, ToolCalls, keep_last
 
 ROUTINE = (
     "You are a customer support agent for ACME Inc. Always answer in a sentence or less.\n"
@@ -51,7 +52,12 @@ support = ChatModelAgent(
 
 async def main() -> None:
     session = Runner(support, store=MemoryStore()).session("a-customer", policy=keep_last(50))
-    for text in ("I am not happy with my cash drawer.", "It sticks.", "I have done that, and it still sticks.", "Yes, please."):
+    for text in (
+        "I am not happy with my cash drawer.",
+        "It sticks.",
+        "I have done that, and it still sticks.",
+        "Yes, please.",
+    ):
         async for event in session.query(ask("You:", text)):
             show(event)
     print("refunded:", REFUNDED)

@@ -1,4 +1,6 @@
-"""The client of the examples for Swarm: OpenAI's, if the environment names a model; otherwise one that gives the replies written in the example."""
+"""The client of the examples for Swarm: OpenAI's if the environment names a model, otherwise one
+with the replies in the example.
+"""
 
 import json
 import os
@@ -10,7 +12,7 @@ from models import real_model
 from openai import OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-Said = str | dict[str, dict[str, Any]]  # a text, or the arguments of each function that is to be called
+Said = str | dict[str, dict[str, Any]]  # a string, or the arguments of each function to call
 
 
 class ScriptedClient:
@@ -20,17 +22,36 @@ class ScriptedClient:
         self._replies = iter(replies)
         self.chat = self.completions = self
 
-    def create(self, *, model: str, stream: bool, **_request: Any) -> ChatCompletion | Iterator[ChatCompletionChunk]:
+    def create(
+        self, *, model: str, stream: bool, **_request: Any
+    ) -> ChatCompletion | Iterator[ChatCompletionChunk]:
         said = next(self._replies)
-        message: dict[str, Any] = {"role": "assistant", "content": said if isinstance(said, str) else None}
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": said if isinstance(said, str) else None,
+        }
         if isinstance(said, dict):
-            functions = [{"name": name, "arguments": json.dumps(arguments)} for name, arguments in said.items()]
-            message["tool_calls"] = [{"index": at, "id": f"call_{at}", "type": "function", "function": one} for at, one in enumerate(functions)]
+            functions = [
+                {"name": name, "arguments": json.dumps(arguments)}
+                for name, arguments in said.items()
+            ]
+            message["tool_calls"] = [
+                {"index": at, "id": f"call_{at}", "type": "function", "function": one}
+                for at, one in enumerate(functions)
+            ]
         head = {"id": "scripted", "created": 0, "model": model}
         choice = {"index": 0, "finish_reason": "stop", "delta" if stream else "message": message}
         if stream:
-            return iter([ChatCompletionChunk.model_validate({**head, "object": "chat.completion.chunk", "choices": [choice]})])
-        return ChatCompletion.model_validate({**head, "object": "chat.completion", "choices": [choice]})
+            return iter(
+                [
+                    ChatCompletionChunk.model_validate(
+                        {**head, "object": "chat.completion.chunk", "choices": [choice]}
+                    )
+                ]
+            )
+        return ChatCompletion.model_validate(
+            {**head, "object": "chat.completion", "choices": [choice]}
+        )
 
 
 def client(*replies: Said) -> tuple[Any, str]:

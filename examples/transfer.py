@@ -1,4 +1,5 @@
-"""Transfer: a router hands the question over to the agent that can answer it, and is not asked again. If no agent can, the router says so itself.
+"""Transfer: a router transfers the question to the agent that can answer it, and is not called
+again. If no agent can, the router answers itself.
 
 python examples/transfer.py
 """
@@ -8,8 +9,7 @@ import asyncio
 from models import model
 from show import show
 
-from understudy.actors import ChatModelAgent, set_sub_agents, tool
-from understudy.runtime import Runner, ToolCalls
+from offbook import ChatModelAgent, Runner, ToolCalls, set_sub_agents, tool
 
 
 @tool
@@ -23,7 +23,9 @@ weather = ChatModelAgent(
     description="This agent can get the current weather for a given city.",
     instruction="Get the current weather with the tool get_weather, and report it to the user.",
     tools=[get_weather],
-    model=model(ToolCalls(get_weather={"city": "Beijing"}), "The current temperature in Beijing is 25°C."),
+    model=model(
+        ToolCalls(get_weather={"city": "Beijing"}), "The current temperature in Beijing is 25°C."
+    ),
 )
 chat = ChatModelAgent(
     name="ChatAgent",
@@ -34,15 +36,24 @@ chat = ChatModelAgent(
 router = ChatModelAgent(
     name="RouterAgent",
     description="Hands tasks over to other agents.",
-    instruction="You are a router. Hand the user's request over to the agent who is best for it. If there is none, tell the user that it cannot be done.",
-    model=model(ToolCalls(transfer_to_agent={"agent_name": "WeatherAgent"}), "I am sorry, no agent here can book flights."),
+    instruction=(
+        "You are a router. Hand the user's request over to the agent who is best for it. If "
+        "there is none, tell the user that it cannot be done."
+    ),
+    model=model(
+        ToolCalls(transfer_to_agent={"agent_name": "WeatherAgent"}),
+        "I am sorry, no agent here can book flights.",
+    ),
 )
 team = set_sub_agents(router, [chat, weather])  # gives the router the tool transfer_to_agent
 
 
 async def main() -> None:
     runner = Runner(team)
-    for question in ("What's the weather in Beijing?", "Book me a flight from New York to London tomorrow."):
+    for question in (
+        "What's the weather in Beijing?",
+        "Book me a flight from New York to London tomorrow.",
+    ):
         print(">", question)
         async for event in runner.query(question):
             show(event)

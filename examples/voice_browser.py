@@ -1,11 +1,16 @@
-"""A page in your browser on which you speak with the help desk of voice_desk.py: who speaks, what is said, tools, approvals, and what you interrupt.
+"""A browser page for spoken conversations with the help desk of voice_desk.py. It shows the active
+agent, the transcript, tools, approvals, and your interruptions.
 
-    pip install 'understudy[realtime]' fastapi uvicorn
-    python examples/voice_browser.py                        # without a key: a server on this machine, that knows its lines. Make any sound
-    OPENAI_API_KEY=... python examples/voice_browser.py     # with OpenAI
+    pip install 'offbook[realtime]' fastapi uvicorn
+    # without a key: a local server with scripted lines; make any sound
+    python examples/voice_browser.py
+    # with OpenAI
+    OPENAI_API_KEY=... python examples/voice_browser.py
 
-Then open http://127.0.0.1:8000. The page sends PCM16 at 24 kHz over a websocket, and says what it has played: whoever interrupts is answered by an agent that
-knows what was not heard. The key stays in this process. Elsewhere than on your own machine, put it behind a login and TLS: else there is no microphone.
+Then open http://127.0.0.1:8000. The page sends PCM16 at 24 kHz over a websocket, and reports its
+output's progress, so that an interrupted agent knows how much the listener heard. The key stays in
+this process. On another machine, use authentication and TLS; browsers allow a microphone only with
+TLS.
 """
 
 import json
@@ -20,46 +25,59 @@ from fastapi.responses import HTMLResponse
 from voice_desk import triage
 from voice_line import answer_approval, line, until_one_ends
 
-from understudy.actors.realtime import RealtimePlaybackTracker, RealtimeRunner, RealtimeSession
-from understudy.runtime import UnderstudyError
+from offbook import OffbookError
+from offbook.actors.realtime import RealtimePlaybackTracker, RealtimeRunner, RealtimeSession
 
 app = FastAPI()
 
 
 @app.get("/")
 async def page() -> HTMLResponse:
-    # The page has its script in it, and needs nothing from elsewhere: whatever else might get into it does not run.
-    policy = "default-src 'none'; script-src 'unsafe-inline' blob:; worker-src blob:; style-src 'unsafe-inline'; connect-src 'self'"
-    return HTMLResponse(PAGE, headers={"content-security-policy": policy, "x-frame-options": "DENY"})
+    # The page contains its script and loads nothing, so injected scripts do not run.
+    policy = (
+        "default-src 'none'; script-src 'unsafe-inline' blob:; worker-src blob:; style-src "
+        "'unsafe-inline'; connect-src 'self'"
+    )
+    return HTMLResponse(
+        PAGE, headers={"content-security-policy": policy, "x-frame-options": "DENY"}
+    )
 
 
 @app.websocket("/call")
 async def call(socket: WebSocket) -> None:
-    """One call: the page's microphone to the session, what happens in the session to the page."""
+    """Bridge one call: the microphone to the session, the session's events to the page."""
     if urlsplit(socket.headers.get("origin", "")).netloc != socket.headers.get("host"):
-        await socket.close(1008, "a page of another site asks")  # browsers let any site connect to this port
+        # Browsers let any site connect to this port.
+        await socket.close(1008, "a page of another site asks")
         return
     await socket.accept()
     played = RealtimePlaybackTracker()
     try:
-        async with line(loudness, 2) as (model, prepare), RealtimeRunner(triage, model=model).run(model_config={"playback_tracker": played}) as session:
+        async with (
+            line(loudness, 2) as (model, prepare),
+            RealtimeRunner(triage, model=model).run(
+                model_config={"playback_tracker": played}
+            ) as session,
+        ):
             await until_one_ends(hear(socket, session, played, prepare), tell(socket, session))
         await socket.close()
     except WebSocketDisconnect:
         pass  # the caller has hung up
-    except UnderstudyError as error:
+    except OffbookError as error:
         await socket.send_json({"type": "error", "text": str(error)})
         await socket.close(1011)
 
 
 def loudness(chunk: bytes) -> float:
-    """Of PCM16, from 0 to 1."""
+    """Return the loudness of PCM16, from 0 to 1."""
     samples = array("h", chunk)
     return sum(map(abs, samples)) / max(1, len(samples)) / 32_768
 
 
-async def hear(socket: WebSocket, session: RealtimeSession, played: RealtimePlaybackTracker, prepare: Any) -> None:
-    """What comes from the page: sound, what was played, answers."""
+async def hear(
+    socket: WebSocket, session: RealtimeSession, played: RealtimePlaybackTracker, prepare: Any
+) -> None:
+    """Receive sound, playback progress and answers from the page."""
     while True:
         message = await socket.receive()
         if message["type"] == "websocket.disconnect":
@@ -75,33 +93,53 @@ async def hear(socket: WebSocket, session: RealtimeSession, played: RealtimePlay
 
 
 async def tell(socket: WebSocket, session: RealtimeSession) -> None:
-    """What goes to the page. Sound is binary, behind a message that says of which item it is."""
+    """Send events to the page. A message with the item precedes each binary chunk of sound."""
     await socket.send_json({"type": "agent", "name": session.current_agent.name})
     async for event in session:
         told: dict[str, Any] | None = None
         if event.type == "audio":
-            await socket.send_json({"type": "audio", "item": event.item_id, "part": event.content_index})
+            await socket.send_json(
+                {"type": "audio", "item": event.item_id, "part": event.content_index}
+            )
             await socket.send_bytes(event.audio.data)
         elif event.type == "audio_interrupted":
             told = {"type": "interrupted"}
         elif event.type == "handoff":
             told = {"type": "agent", "name": event.to_agent.name}
         elif event.type == "tool_start":
-            told = {"type": "tool", "call": event.call_id, "text": f"{event.tool.name} {event.arguments} …"}
+            told = {
+                "type": "tool",
+                "call": event.call_id,
+                "text": f"{event.tool.name} {event.arguments} …",
+            }
         elif event.type == "tool_end":
-            told = {"type": "tool", "call": event.call_id, "text": f"{event.tool.name}: {event.output}"}
+            told = {
+                "type": "tool",
+                "call": event.call_id,
+                "text": f"{event.tool.name}: {event.output}",
+            }
         elif event.type == "tool_approval_required":
-            told = {"type": "approval", "call": event.call_id, "text": f"{event.tool.name} {event.arguments}"}
+            told = {
+                "type": "approval",
+                "call": event.call_id,
+                "text": f"{event.tool.name} {event.arguments}",
+            }
         elif event.type == "error":
             told = {"type": "error", "text": str(event.error)}
         elif event.type in ("history_added", "history_updated"):
-            told = {"type": "talk", "lines": [said(item) for item in session.history if item.type == "message"]}
+            told = {
+                "type": "talk",
+                "lines": [said(item) for item in session.history if item.type == "message"],
+            }
         if told is not None:
             await socket.send_json(told)
 
 
 def said(item: Any) -> dict[str, str]:
-    texts = (getattr(part, "transcript", None) or getattr(part, "text", None) or "" for part in item.content)
+    texts = (
+        getattr(part, "transcript", None) or getattr(part, "text", None) or ""
+        for part in item.content
+    )
     return {"who": item.role, "text": " ".join(texts)}
 
 
@@ -192,4 +230,10 @@ at("start").onclick = () => start().catch((error) => { at("error").textContent =
 """
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=int(os.environ.get("PORT", "8000")), ws="websockets-sansio", timeout_graceful_shutdown=2)
+    uvicorn.run(
+        app,
+        host="127.0.0.1",
+        port=int(os.environ.get("PORT", "8000")),
+        ws="websockets-sansio",
+        timeout_graceful_shutdown=2,
+    )

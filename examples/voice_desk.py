@@ -1,11 +1,18 @@
-"""A help desk that speaks: triage, billing and technical help. It hands over in mid call, asks before it pays, and goes on after its process was killed.
+"""A spoken help desk: triage, billing and technical help.
 
-    python examples/voice_desk.py                    a call with a server on this machine: no key, no network, no sound card
-    python examples/voice_desk.py call.wav           the same, and what is said goes to out.wav
-    OPENAI_API_KEY=... python examples/voice_desk.py --live            your microphone and loudspeaker, if `sounddevice` is installed
-    OPENAI_API_KEY=... python examples/voice_desk.py --live call.wav   what is in the file (24 kHz, 16 bits, one channel) is said to the model
+It hands off during a call, asks before it pays, and continues after its process was killed.
 
-With `--live` the call is kept in voice_desk.db: end it with Ctrl-C or by `kill -9`, start it again, and it goes on.
+    # a call with a local server: no key, no network, no sound card
+    python examples/voice_desk.py
+    # the same; the agents' speech is written to out.wav
+    python examples/voice_desk.py call.wav
+    # your microphone and loudspeaker, if `sounddevice` is installed
+    OPENAI_API_KEY=... python examples/voice_desk.py --live
+    # the file (24 kHz, 16 bits, one channel) is the caller's speech
+    OPENAI_API_KEY=... python examples/voice_desk.py --live call.wav
+
+With `--live` the call is stored in voice_desk.db: end it with Ctrl-C or `kill -9`, start it again,
+and it continues.
 """
 
 import asyncio
@@ -14,10 +21,16 @@ import tempfile
 import wave
 from pathlib import Path
 
-from understudy.actors import ToolContext, tool
-from understudy.actors.realtime import OpenAIRealtimeModel, RealtimeAgent, RealtimePlaybackTracker, RealtimeRunner, RealtimeSession, realtime_handoff
-from understudy.actors.realtime.local import Call, LocalRealtimeServer, Reply, Say, silence, speech
-from understudy.runtime import SQLiteStore
+from offbook import SQLiteStore, ToolContext, tool
+from offbook.actors.realtime import (
+    OpenAIRealtimeModel,
+    RealtimeAgent,
+    RealtimePlaybackTracker,
+    RealtimeRunner,
+    RealtimeSession,
+    realtime_handoff,
+)
+from offbook.actors.realtime.local import Call, LocalRealtimeServer, Reply, Say, silence, speech
 
 RATE = 24_000
 paid: list[str] = []
@@ -32,7 +45,8 @@ def find_invoice(number: str) -> str:
 @tool(needs_approval=True)
 def refund(number: str, euros: int, context: ToolContext) -> str:
     """Pay money back."""
-    paid.append(context.idempotency_key)  # give it to your bank: the same payment has the same key, in whichever process
+    # Pass it to your bank: a payment has the same key in every process.
+    paid.append(context.idempotency_key)
     context.session["refunded"] = euros
     return f"{euros} euros of invoice {number} are on their way."
 
@@ -43,19 +57,37 @@ def restart_router(customer: str) -> str:
     return f"The router of {customer} is starting."
 
 
-billing = RealtimeAgent("billing", "You know about bills. Look up the invoice before you refund.", tools=[find_invoice, refund], voice="marin")
-technical = RealtimeAgent("technical", "You know about routers.", tools=[restart_router], voice="marin")
-triage = RealtimeAgent("triage", "Find out whether it is about a bill or about the line, and hand over.", voice="marin")
-triage.handoffs = [billing, realtime_handoff(technical, tool_description="For everything about the line.")]
+billing = RealtimeAgent(
+    "billing",
+    "You know about bills. Look up the invoice before you refund.",
+    tools=[find_invoice, refund],
+    voice="marin",
+)
+technical = RealtimeAgent(
+    "technical", "You know about routers.", tools=[restart_router], voice="marin"
+)
+triage = RealtimeAgent(
+    "triage", "Find out whether it is about a bill or about the line, and hand over.", voice="marin"
+)
+triage.handoffs = [
+    billing,
+    realtime_handoff(technical, tool_description="For everything about the line."),
+]
 billing.handoffs = [triage, technical]
 technical.handoffs = [triage, billing]
 
 
-played = RealtimePlaybackTracker()  # tells the session what was heard: whoever interrupts is answered by an agent that knows what was not
+# Reports playback, so that an interrupted agent knows how much the listener heard.
+played = RealtimePlaybackTracker()
 
 
-async def show(session: RealtimeSession, loudspeaker: "wave.Wave_write | None", *, until: int) -> None:
-    """Print what happens, play what is said, and approve what the desk asks for. Returns after so many turns of the agents'."""
+async def show(
+    session: RealtimeSession, loudspeaker: "wave.Wave_write | None", *, until: int
+) -> None:
+    """Print the events, output the speech, and approve the requests of the desk.
+
+    Returns after so many turns of the agents'.
+    """
     ended = 0
     async for event in session:
         if event.type == "audio":
@@ -78,22 +110,25 @@ async def show(session: RealtimeSession, loudspeaker: "wave.Wave_write | None", 
 
 
 def print_talk(session: RealtimeSession) -> None:
-    """What was said so far."""
+    """Return the transcript so far."""
     for item in session.history:
         if item.type == "message":
-            texts = [getattr(part, "transcript", None) or getattr(part, "text", None) or "" for part in item.content]
+            texts = [
+                getattr(part, "transcript", None) or getattr(part, "text", None) or ""
+                for part in item.content
+            ]
             print(f"{item.role:>9}: {' '.join(texts)}")
 
 
 async def say(session: RealtimeSession, text: str) -> None:
-    """Say something to the server of this machine, as a microphone would: in pieces of 20 ms."""
+    """Send speech to the local server as a microphone does, in chunks of 20 ms."""
     audio = speech(text, 200) + silence(200)
     for start in range(0, len(audio), RATE // 25):
         await session.send_audio(audio[start : start + RATE // 25])
 
 
 async def rehearse(wav: str | None) -> None:
-    """The call, with a server on this machine that knows its lines."""
+    """Run a call with the local server."""
     lines = [
         Reply(Say("Hello. Is it about a bill, or about your line?")),
         Reply(Call("transfer_to_billing")),
@@ -106,18 +141,33 @@ async def rehearse(wav: str | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = SQLiteStore(Path(folder) / "desk.db")
         async with LocalRealtimeServer(lines) as server:
-            runner = RealtimeRunner(triage, model=OpenAIRealtimeModel(base_url=server.base_url, api_key="none"), store=store)
+            runner = RealtimeRunner(
+                triage,
+                model=OpenAIRealtimeModel(base_url=server.base_url, api_key="none"),
+                store=store,
+            )
             loudspeaker = _wav_file(wav)
             try:
-                async with runner.run(session_id="caller-1", model_config={"playback_tracker": played}) as session:
-                    for text, turns in (("hello", 1), ("I was charged twice, invoice 7", 3), ("yes please, pay it back", 2)):
+                async with runner.run(
+                    session_id="caller-1", model_config={"playback_tracker": played}
+                ) as session:
+                    for text, turns in (
+                        ("hello", 1),
+                        ("I was charged twice, invoice 7", 3),
+                        ("yes please, pay it back", 2),
+                    ):
                         await say(session, text)
                         await show(session, loudspeaker, until=turns)
                     print_talk(session)
-                # The process may end here, however it ends: the next one goes on.
+                # If the process ends here, the next one continues.
                 print("--- another process ---")
-                async with runner.run(session_id="caller-1", model_config={"playback_tracker": played}) as session:
-                    print(f"   ({session.current_agent.name} is in charge; refunded: {session.context.session['refunded']} euros)")
+                async with runner.run(
+                    session_id="caller-1", model_config={"playback_tracker": played}
+                ) as session:
+                    print(
+                        f"   ({session.current_agent.name} is in charge; refunded: "
+                        f"{session.context.session['refunded']} euros)"
+                    )
                     await session.send_message("it is me again")
                     await show(session, loudspeaker, until=1)
                     print_talk(session)
@@ -128,9 +178,11 @@ async def rehearse(wav: str | None) -> None:
 
 
 async def live(wav: str | None) -> None:
-    """The call, with OpenAI."""
+    """Run a call with OpenAI."""
     runner = RealtimeRunner(triage, store=SQLiteStore("voice_desk.db"))
-    async with runner.run(session_id="caller-1", busy="queue", model_config={"playback_tracker": played}) as session:
+    async with runner.run(
+        session_id="caller-1", busy="queue", model_config={"playback_tracker": played}
+    ) as session:
         print("Speak." if wav is None else f"What is in {wav} is said.")
         if wav is not None:
             loudspeaker = _wav_file("out.wav")
@@ -150,11 +202,14 @@ async def live(wav: str | None) -> None:
 async def _send_file(session: RealtimeSession, wav: str) -> None:
     with wave.open(wav, "rb") as file:
         if (file.getframerate(), file.getsampwidth(), file.getnchannels()) != (RATE, 2, 1):
-            sys.exit(f"{wav}: give 24 kHz, 16 bits, one channel: ffmpeg -i {wav} -ar 24000 -ac 1 -sample_fmt s16 call.wav")
+            sys.exit(
+                f"{wav}: give 24 kHz, 16 bits, one channel: ffmpeg -i {wav} -ar 24000 -ac 1 "
+                "-sample_fmt s16 call.wav"
+            )
         while data := file.readframes(RATE // 50):
             await session.send_audio(data)
             await asyncio.sleep(0.02)
-    for _ in range(100):  # the server finds the end of what was said by the silence behind it
+    for _ in range(100):  # the server detects the end of speech by silence
         await session.send_audio(b"\0" * (RATE // 50 * 2))
         await asyncio.sleep(0.02)
 
@@ -163,11 +218,18 @@ async def _with_microphone(session: RealtimeSession) -> None:
     try:
         import sounddevice  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415 -- only where there is sound
     except (ImportError, OSError):
-        sys.exit("There is no sound here: pip install sounddevice, or give a WAV file: voice_desk.py --live call.wav")
+        sys.exit(
+            "There is no sound here: pip install sounddevice, or give a WAV file: "
+            "voice_desk.py --live call.wav"
+        )
     player = sounddevice.RawOutputStream(samplerate=RATE, channels=1, dtype="int16")
-    # The sound card calls this from a thread of its own; what there is no room for is dropped.
+    # The sound card calls this in another thread; sound beyond the buffer is dropped.
     microphone = sounddevice.RawInputStream(
-        samplerate=RATE, channels=1, dtype="int16", blocksize=RATE // 50, callback=lambda data, *_: session.send_audio_nowait(bytes(data))
+        samplerate=RATE,
+        channels=1,
+        dtype="int16",
+        blocksize=RATE // 50,
+        callback=lambda data, *_: session.send_audio_nowait(bytes(data)),
     )
     with player, microphone:
         async for event in session:
@@ -178,7 +240,9 @@ async def _with_microphone(session: RealtimeSession) -> None:
                 player.abort()
                 player.start()
             elif event.type == "tool_approval_required":
-                answer = await asyncio.to_thread(input, f"{event.tool.name} {event.arguments}: approve? [y/N] ")
+                answer = await asyncio.to_thread(
+                    input, f"{event.tool.name} {event.arguments}: approve? [y/N] "
+                )
                 if answer.lower().startswith("y"):
                     await session.approve_tool_call(event.call_id)
                 else:

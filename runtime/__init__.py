@@ -1,35 +1,48 @@
-"""How it runs: `Actor` is here, with mailboxes, supervision and the runs of agents; agents themselves are in `understudy.actors`.
+"""The runtime: `Actor` with mailboxes and supervision, and the runs of agents.
 
-What users import by topic is a plain module, machinery is in a room. Each row imports only from those above it, and a test holds that:
+The agents themselves are in `offbook.actors`, which the runtime never imports. Topics that users
+import are plain modules, and machinery is in packages. Each row imports only from the rows above
+it, which a test enforces:
 
-    errors, clock                       what can go wrong; where time comes from
-    log, backoff                        the loggers of the rooms; delays between tries
-    environment                         the variables, with those of a `.env` file
-    option_names                        which option is meant where one is misspelt
-    listening                           the socket at which the library serves something itself
-    maybe_await, quick_init             what def and async def return; quick constructors for what is made very often
+    errors, clock                       the errors; the source of time
+    log, backoff                        the packages' loggers; delays between attempts
+    environment                         environment variables, including those of a `.env` file
+    option_names                        hints for misspelt options
+    greenlets                           refuses what needs threads where gevent has replaced them
+    listening                           the socket of a server that the library starts
+    loopback                            checks for a local server without authentication: foreign
+                                        host names and pages are refused
+    maybe_await                         the results of def and async def functions
+    shown_text                          text for display, with hidden characters escaped
+    tasks                               tasks for user code: its exceptions do not end the loop
     tracing                             spans, if the program traces
-    data                                what is said and shown: plain frozen values
+    unpicklable                         errors for objects that cannot be pickled
+    data                                messages and events: plain frozen values
     models                              chat models behind one protocol
-    telemetry                           what looks on at runs from inside: spans, measures, lines in the log
+    telemetry                           observing runs from inside: spans, metrics, log records
     codec                               bytes and back, for registered types only
-    stores                              where bytes lie: memory, SQLite, Redis, PostgreSQL
-    actor                               one actor: mailbox, handle, supervision, life
-    system                              where actors live: spawning, threads, stats, drain, shutdown
-    agent                               one agent at work: its tree, history, invocation, context, actor
-    durability                          what outlives a process: image, journal, checkpoint, lease, recovery
+    stores                              storage of bytes: memory, SQLite, Redis, PostgreSQL
+    actor                               one actor: mailbox, handle, supervision, lifecycle
+    system                              the actors' system: spawning, threads, stats, drain,
+                                        shutdown
+    agent                               one running agent: its tree, history, invocation, context,
+                                        actor
+    durability                          data that outlives a process: image, journal, checkpoint,
+                                        lease, recovery
     sessions                            one conversation over many runs: log, policy, turn
-    run                                 one run: supervisor, casting, event log, cancelling, its front
-    session, runner                     the two doors: `Session`, `Runner`
-    observe                             looking at runs and agents from outside: JSON, server-sent events, pictures
-    testing                             for tests: a clock, transcripts, recordings, contexts for tools, fixtures of pytest
-    a2a                                 Agent2Agent, with an extra of its own: imported by those who use it, and not from here
-    console                             runs in the browser, with an extra of its own: imported by those who use it, and not from here
-    mcp                                 the Model Context Protocol, with an extra of its own
-    cluster                             many machines, on Ray, with an extra of its own: imported by those who use it, and not from here
-    cli                                 the command `understudy`, with an extra of its own
-
-It must never import `understudy.actors`.
+    run                                 one run: supervisor, agents, event log, cancellation, API
+    session, runner                     the two entry points: `Session`, `Runner`
+    blocking                            the same for synchronous code: `runner.blocking`
+    services                            `service()`: a Runner with its system and store
+    observe                             observing runs and agents from outside: JSON, server-sent
+                                        events, diagrams
+    testing                             test support: a clock, transcripts, recordings, contexts
+                                        for tools, pytest fixtures
+    a2a                                 Agent2Agent; an extra, not imported from here
+    console                             runs in the browser; an extra, not imported from here
+    mcp                                 the Model Context Protocol; an extra
+    cluster                             many machines, on Ray; an extra, not imported from here
+    cli                                 the command `offbook`; an extra
 """
 
 import typing as _typing
@@ -48,13 +61,41 @@ from .agent.history import HistoryEntry, HistoryPolicy, HistoryRewriter
 from .agent.hooks import AgentHooks, RunHooks, add_global_hooks
 from .agent.options import InstructionOptions, ModelOptions, Options, ToolOptions
 from .agent.run_context import RunContext
-from .agent.session_values import SessionValues, add_session_value, add_session_values, current_session, get_session_value, get_session_values
+from .agent.session_values import (
+    SessionValues,
+    add_session_value,
+    add_session_values,
+    current_session,
+    get_session_value,
+    get_session_values,
+)
 from .backoff import Backoff
+from .blocking import BlockingRunner, BlockingSession
 from .clock import Clock
 from .codec.packing import register_type
 from .data.agent_input import AgentInput
-from .data.chat import AudioPart, FilePart, ImagePart, Message, MessageDelta, Part, Role, TextPart, ToolCall, ToolCallDelta, Usage
-from .data.events import Action, AgentEvent, BreakLoop, CustomAction, Exit, Interrupted, TransferToAgent
+from .data.chat import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    Message,
+    MessageDelta,
+    Part,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolCallDelta,
+    Usage,
+)
+from .data.events import (
+    Action,
+    AgentEvent,
+    BreakLoop,
+    CustomAction,
+    Exit,
+    Interrupted,
+    TransferToAgent,
+)
 from .data.interrupt import AddressStep, InterruptContext
 from .data.outcome import Outcome
 from .data.run_info import RunInfo
@@ -76,6 +117,7 @@ from .errors import (
     ModelBehaviorError,
     ModelError,
     ModelRetry,
+    OffbookError,
     ResumeError,
     RetryExhausted,
     RunCancelled,
@@ -85,8 +127,8 @@ from .errors import (
     SystemDraining,
     ToolError,
     TransferError,
-    UnderstudyError,
     UsageError,
+    ValueRefused,
     WriteRefused,
 )
 from .log import LogContext
@@ -111,9 +153,19 @@ from .run.map_progress import MapProgress
 from .run.mapping import MapResult, RunMap
 from .run.run import CancelHandle, Run
 from .runner import Runner
+from .services import Service, service
 from .session import Session
 from .sessions.session_policy import SessionPolicy, keep_last, summarize
-from .stores import JournalStore, MemoryStore, PostgresStore, RedisStore, SQLiteStore, Store
+from .stores import (
+    JournalStore,
+    MemoryStore,
+    PostgresStore,
+    RedisStore,
+    SQLiteStore,
+    Store,
+    encrypted,
+)
+from .system.shutdown_signal import Shutdown
 from .system.system import ActorSystem
 
 __all__ = [
@@ -136,6 +188,8 @@ __all__ = [
     "AskTimeout",
     "AudioPart",
     "Backoff",
+    "BlockingRunner",
+    "BlockingSession",
     "BreakLoop",
     "CancelHandle",
     "ChatModel",
@@ -181,6 +235,7 @@ __all__ = [
     "ModelRequest",
     "ModelRetry",
     "ModelSettings",
+    "OffbookError",
     "OpenAIChatModel",
     "OpenAIEmbeddingModel",
     "OpenAIResponsesModel",
@@ -209,10 +264,12 @@ __all__ = [
     "Runner",
     "SQLiteStore",
     "ScriptedModel",
+    "Service",
     "Session",
     "SessionBusy",
     "SessionPolicy",
     "SessionValues",
+    "Shutdown",
     "Stop",
     "Stopped",
     "Store",
@@ -235,16 +292,17 @@ __all__ = [
     "Tracing",
     "TransferError",
     "TransferToAgent",
-    "UnderstudyError",
     "UnfinishedRun",
     "Usage",
     "UsageError",
+    "ValueRefused",
     "WriteRefused",
     "__version__",
     "add_global_hooks",
     "add_session_value",
     "add_session_values",
     "current_session",
+    "encrypted",
     "event_json",
     "get_session_value",
     "get_session_values",
@@ -253,6 +311,7 @@ __all__ = [
     "model_from_env",
     "prometheus_app",
     "register_type",
+    "service",
     "sse",
     "summarize",
     "timeline",
@@ -268,18 +327,31 @@ if _typing.TYPE_CHECKING:
     from .observe.prometheus import prometheus_app
     from .observe.sse import sse
     from .observe.timeline import Timeline, timeline
-else:  # a checker would take this for a module that has every name
-    _LATER = frozenset(("EVENT_SCHEMA", "Graph", "Timeline", "Tracing", "event_json", "graph", "prometheus_app", "sse", "timeline", "tracing_from_env"))
+else:  # a type checker would otherwise accept any name of this module
+    _LATER = frozenset(
+        (
+            "EVENT_SCHEMA",
+            "Graph",
+            "Timeline",
+            "Tracing",
+            "event_json",
+            "graph",
+            "prometheus_app",
+            "sse",
+            "timeline",
+            "tracing_from_env",
+        )
+    )
 
     def __getattr__(name: str) -> object:
-        """What programs ask for that look at runs, and the version: looked up when it is asked for, so that importing stays fast."""
+        """Load the observation names and the version on first access, to keep importing fast."""
         if name in _LATER:
-            from . import observe  # noqa: PLC0415 -- most programs show nothing
+            from . import observe  # noqa: PLC0415 -- most programs need none of these
 
             return getattr(observe, name)
         if name != "__version__":
             msg = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(msg)
-        from importlib.metadata import version  # noqa: PLC0415 -- brings csv, email and zipfile
+        from importlib.metadata import version  # noqa: PLC0415 -- imports csv, email and zipfile
 
-        return version("understudy")
+        return version("offbook")

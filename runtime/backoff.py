@@ -1,6 +1,7 @@
-"""The delay before the next try, as data.
+"""The delay before the next attempt, as data.
 
-Owns: the delays between restarts of an actor and between attempts of a model call. It must never wait itself.
+It serves the restarts of an actor and the attempts of a model call. The module does not wait
+itself.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ __all__ = ["Backoff", "jittered"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """The delay before the next try: `initial` seconds, then `factor` times as long each time, up to `maximum`.
+    """The delay before the next attempt.
 
-    `jitter` is the share of the delay that is random, so that a thousand callers that failed together do not try again together:
-    with 0.2, a delay of one second becomes 0.8 to 1.2 seconds.
+    It starts at `initial` seconds and grows by `factor` each time, up to `maximum`. `jitter` is the
+    random share of the delay, so that a thousand callers that failed together do not retry
+    together: with 0.2, a delay of one second becomes 0.8 to 1.2 seconds.
     """
 
     initial: float = 0.1
@@ -29,19 +31,24 @@ class Backoff:
     def __post_init__(self) -> None:
         # `not >=` instead of `<`, so that nan is refused as well.
         if not (self.initial >= 0 and self.maximum >= 0):
-            msg = f"Backoff: initial={self.initial} and maximum={self.maximum} are seconds, and must not be negative."
+            msg = (
+                f"Backoff: initial={self.initial} and maximum={self.maximum} are seconds, and "
+                "must not be negative."
+            )
             raise UsageError(msg)
         if not self.factor >= 1:
             msg = f"Backoff: factor={self.factor} would make the delays shrink; give 1 or more."
             raise UsageError(msg)
         if not 0 <= self.jitter <= 1:
-            msg = f"Backoff: jitter={self.jitter} is a share of the delay; give a number from 0 to 1."
+            msg = (
+                f"Backoff: jitter={self.jitter} is a share of the delay; give a number from 0 to 1."
+            )
             raise UsageError(msg)
 
     def delay(self, attempt: int, *, chance: float | None = None) -> float:
-        """Seconds to wait before try number `attempt`, counted from 0.
+        """Return the seconds to wait before attempt number `attempt`, counted from 0.
 
-        `chance`, from 0 to 1, takes the place of the random number.
+        `chance`, from 0 to 1, replaces the random number.
         """
         try:
             plain = min(self.maximum, self.initial * self.factor**attempt)
@@ -51,7 +58,7 @@ class Backoff:
 
 
 def jittered(seconds: float, share: float, chance: float | None = None) -> float:
-    """A wait that is longer or shorter by up to that share."""
+    """Return a wait that is randomly longer or shorter by up to `share`."""
     if chance is None:
         chance = random.random()  # noqa: S311 -- spreads load, guards no secret
     return max(0.0, seconds * (1 + share * (2 * chance - 1)))

@@ -1,7 +1,8 @@
 """The source of time: one small protocol, so that a test can drive every timer of the runtime.
 
-Owns: the protocol, the clock of an event loop, that of the system that runs here, and waiting by any of them; `testing.py` has a clock that is moved by hand.
-No other file may wait for a time, or read it in order to decide something; measuring a duration is free. It must never know what is waited for.
+The module contains the protocol, the clock of an event loop, the clock of the current system, and
+waiting by any of them. `testing.py` has a clock that a test moves by hand. No other module may wait
+for a time, or read it to make a decision; measuring a duration is allowed.
 """
 
 from __future__ import annotations
@@ -14,13 +15,28 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["HERE", "Clock", "Deadline", "LoopClock", "Timer", "boottime", "boottime_of", "sleep", "use_clock"]
+__all__ = [
+    "HERE",
+    "Clock",
+    "Deadline",
+    "LoopClock",
+    "Timer",
+    "boottime",
+    "boottime_of",
+    "sleep",
+    "use_clock",
+]
 
-_of_loops: dict[asyncio.AbstractEventLoop, Clock] = {}  # of the systems that were given a clock; all other loops have their own time
+_of_loops: dict[
+    asyncio.AbstractEventLoop, Clock
+] = {}  # clocks that were passed to a system; every other loop has its own time
 
 
 def boottime() -> float:
-    """Seconds since some instant of this machine, which count the time that it was suspended and never jump. Elsewhere than on Linux: the best there is."""
+    """Return seconds since some instant, including time that the machine was suspended.
+
+    The value never jumps. Systems other than Linux return `time.monotonic()`.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if _HAS_BOOTTIME else time.monotonic()
 
 
@@ -28,7 +44,11 @@ _HAS_BOOTTIME: Final = hasattr(time, "CLOCK_BOOTTIME")
 
 
 def boottime_of(source: Clock) -> float:
-    """The same by a clock of a system: what another process judges as well, such as a lease, goes by it. A clock without one counts in its own way."""
+    """Return `boottime` by a system's clock.
+
+    Another process evaluates it too, for example in a lease. A clock without `boottime` counts by
+    `monotonic`.
+    """
     own: Callable[[], float] = getattr(source, "boottime", source.monotonic)
     return own()
 
@@ -37,24 +57,24 @@ class Timer(Protocol):
     """The result of `Clock.call_later`."""
 
     def cancel(self) -> None:
-        """Do not make the call. Does nothing after the call, or a second time."""
+        """Cancel the call. Does nothing after the call, or a second time."""
 
 
 class Clock(Protocol):
-    """A source of time. It is used on the system's event loop only."""
+    """A source of time. It is used only on the system's event loop."""
 
     def time(self) -> float:
-        """Seconds since the epoch, for time stamps."""
+        """Return seconds since the epoch, for timestamps."""
 
     def monotonic(self) -> float:
-        """Seconds since some instant, never going back, for measuring and deciding."""
+        """Return seconds since some instant, for measuring and deciding; never goes back."""
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Timer:
         """Call `callback(*args)` on the loop, `delay` seconds from now."""
 
 
 class LoopClock:
-    """The clock of an event loop. A system uses it by default."""
+    """The clock of an event loop, and the default clock of a system."""
 
     __slots__ = ("_loop",)
 
@@ -74,7 +94,10 @@ class LoopClock:
 
 
 class _ClockHere:
-    """The clock of the system that is entered on the running loop; without one, or where no loop is running, the real time."""
+    """The clock of the system on the running loop.
+
+    Without a system or a running loop, it is real time.
+    """
 
     __slots__ = ()
 
@@ -88,11 +111,15 @@ class _ClockHere:
 
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> Timer:
         clock = _given()
-        return asyncio.get_running_loop().call_later(delay, callback, *args) if clock is None else clock.call_later(delay, callback, *args)
+        return (
+            asyncio.get_running_loop().call_later(delay, callback, *args)
+            if clock is None
+            else clock.call_later(delay, callback, *args)
+        )
 
 
 HERE: Final[Clock] = _ClockHere()
-"""The time of whichever system runs where it is asked: for what belongs to none, such as models."""
+"""The time of the current system, for code that belongs to no system, such as models."""
 
 
 def _given() -> Clock | None:
@@ -105,7 +132,7 @@ def _given() -> Clock | None:
 
 
 def use_clock(loop: asyncio.AbstractEventLoop, clock: Clock | None) -> None:
-    """Make that the clock of all that runs on the loop; None: its own time."""
+    """Set the clock for everything on a loop; None restores the loop's own time."""
     if clock is not None:
         _of_loops[loop] = clock
     else:
@@ -113,7 +140,7 @@ def use_clock(loop: asyncio.AbstractEventLoop, clock: Clock | None) -> None:
 
 
 async def sleep(seconds: float, clock: Clock = HERE) -> None:
-    """Wait for a time."""
+    """Wait for `seconds`."""
     over = asyncio.get_running_loop().create_future()
     timer = clock.call_later(seconds, _set, over)
     try:
@@ -128,7 +155,11 @@ def _set(future: asyncio.Future[None]) -> None:
 
 
 class Deadline:
-    """`asyncio.timeout` by a clock: `async with Deadline(2, clock): ...` raises `TimeoutError` after two seconds. It may be stopped and started again."""
+    """`asyncio.timeout` by a clock.
+
+    `async with Deadline(2, clock): ...` raises `TimeoutError` after two seconds. It may be stopped
+    and started again.
+    """
 
     __slots__ = ("_clock", "_is_over", "_limit", "_seconds", "_timer")
 
@@ -140,17 +171,22 @@ class Deadline:
         self._is_over = False
 
     @property
+    def clock(self) -> Clock:
+        """The clock that counts the time."""
+        return self._clock
+
+    @property
     def expired(self) -> bool:
-        """Whether it was the deadline that has ended the block, and not an error of its own."""
+        """True if the deadline ended the block, rather than an error inside it."""
         return self._limit.expired()
 
     def stop(self) -> None:
-        """Let the time stand still."""
+        """Pause the deadline."""
         if self._timer is not None:
             self._timer.cancel()
 
     def start(self) -> None:
-        """Begin to count from now on. After the end of the block it does nothing."""
+        """Restart the full time from now. After the end of the block it does nothing."""
         self.stop()
         if not self._is_over:
             self._timer = self._clock.call_later(self._seconds, self._limit.reschedule, 0)
@@ -160,7 +196,12 @@ class Deadline:
         self.start()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.stop()
         self._is_over = True
         await self._limit.__aexit__(kind, error, traceback)

@@ -1,40 +1,47 @@
-"""The errors of understudy: one tree, split by who is at fault.
+"""The errors of offbook: one tree, divided by cause.
 
-    UnderstudyError
+    OffbookError
     ├── UsageError               the caller's mistake; raised at once, before anything has happened
-    ├── ActorDeadError           the actor has stopped, or stopped before it handled the message  (also pykka's)
-    │   └── ActorFailed          it crashed on this very message; its supervisor decides what happens to it
-    ├── AskTimeout               no reply in time; the message may still be handled  (also pykka's Timeout, and TimeoutError)
+    ├── ActorDeadError           the actor has stopped, or stopped before it handled the message
+                                 (also pykka's)
+    │   └── ActorFailed          it crashed on this very message; its supervisor decides its fate
+    ├── AskTimeout               no reply in time; the message may still be handled  (also pykka's
+                                 Timeout, and TimeoutError)
     ├── HandlerCancelled         the handler was cancelled on request; its actor lives on
-    ├── MailboxFull              a bounded mailbox had no room, or dropped the message for a newer one
-    ├── SessionBusy              the session works on another message, and this one must not wait
+    ├── MailboxFull              a bounded mailbox had no room, or dropped the message for a newer
+                                 one
+    ├── SessionBusy              the session is working on another message, and this one must not
+                                 wait
     ├── SystemDraining           the system accepts no new work: it is about to stop
     ├── AgentError               an agent, or something that it uses, did what it must not
-    │   ├── TransferError            a transfer to an agent that cannot be reached from there
+    │   ├── TransferError            a transfer to an agent that is not a possible target
     │   ├── MaxIterationsExceeded    more model calls than the agent may make
     │   ├── MaxTransfersExceeded     more transfers than the run may make
-    │   ├── ToolError                a tool failed, and the agent is set not to report that to the model
+    │   ├── ToolError                a tool failed, and the agent does not report that to the model
     │   ├── HandoffError             a handoff could not be made
     │   ├── GuardrailTripped         a guardrail found something that is not allowed
-    │   └── ModelBehaviorError       the answer of the model cannot be used
+    │   └── ModelBehaviorError       the model's answer cannot be used
     ├── ModelError               the model could not be reached, or refused the request
     │   ├── RetryExhausted           every attempt failed; the last one's error is the cause
-    │   └── ModelRetry               not the end: what was streamed so far is void, another attempt follows
-    ├── CheckpointError          bytes that cannot be read back: damaged, foreign, or of a type that is not registered
-    │   ├── CheckpointNotFound       there is no checkpoint of that name
-    │   ├── ResumeError              the checkpoint cannot be resumed, or not any more
-    │   │   └── RunLost                  another process has the run by now, or may have it
+    │   └── ModelRetry               not the end: the text streamed so far is void, another attempt
+                                     follows
+    ├── CheckpointError          bytes that cannot be read: damaged, foreign, or of a type that is
+                                 not registered
+    │   ├── CheckpointNotFound       there is no such checkpoint
+    │   ├── ResumeError              the checkpoint cannot be resumed, or no longer can
+    │   │   └── RunLost                  another process has, or may have, claimed the run
     │   └── StoreError               the store could not be reached, or refused
-    │       └── WriteRefused             what was to be written stands on something that is no longer so
-    └── RunCancelled             the run was cancelled, or ran out of time
+    │       ├── ValueRefused             a value that the store will never accept
+    │       └── WriteRefused             a write whose precondition no longer holds
+    └── RunCancelled             the run was cancelled, or timed out
 
-Owns: all error classes that users see. Each error says what was wrong, where, and what to do; `run`, `agent`, `actor` and `message` say where it belongs.
-This file must never import another one of the package.
+Each error text explains the problem, its place, and the remedy. The attributes `run`, `agent`,
+`actor` and `message` identify its context. This module imports no other module of the package.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 import pykka
 
@@ -54,6 +61,7 @@ __all__ = [
     "ModelBehaviorError",
     "ModelError",
     "ModelRetry",
+    "OffbookError",
     "ResumeError",
     "RetryExhausted",
     "RunCancelled",
@@ -63,16 +71,20 @@ __all__ = [
     "SystemDraining",
     "ToolError",
     "TransferError",
-    "UnderstudyError",
     "UsageError",
+    "ValueRefused",
     "WriteRefused",
     "forget_frames",
     "text_of",
 ]
 
+_LONGEST_TEXT: Final = 10_000
+_MOST_OF_A_GROUP: Final = 10
+_DEEPEST: Final = 3
+
 
 class _Where(TypedDict, total=False):
-    """What every error takes beside its text."""
+    """The optional arguments of every error."""
 
     actor: str | None
     message: object
@@ -87,74 +99,86 @@ class _ModelWhere(_Where, total=False):
     retry_after: float | None
 
 
-class UnderstudyError(Exception):
-    """The root of all errors that this package raises on purpose."""
+class OffbookError(Exception):
+    """The base class of all errors that this package raises on purpose."""
 
-    def __init__(self, text: str = "", *, actor: str | None = None, message: Any = None, run: str | None = None, agent: str | None = None) -> None:
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        actor: str | None = None,
+        message: Any = None,
+        run: str | None = None,
+        agent: str | None = None,
+    ) -> None:
         super().__init__(text)
         self.run = run
-        """The id of the run that it belongs to, if there is one."""
+        """The id of the run that the error belongs to, if any."""
         self.agent = agent
-        """The name of the agent that it belongs to, if there is one."""
+        """The name of the agent that the error belongs to, if any."""
         self.actor = actor
-        """The path of the actor that it belongs to, as in `ActorNode.path`."""
+        """The path of the actor that the error belongs to, as in `ActorNode.path`."""
         self.message = message
-        """The message that it belongs to, if there is one."""
+        """The message that the error belongs to, if any."""
 
 
-class UsageError(UnderstudyError):
+class UsageError(OffbookError):
     """The caller's mistake. Nothing has happened yet."""
 
 
-class ActorDeadError(UnderstudyError, pykka.ActorDeadError):
+class ActorDeadError(OffbookError, pykka.ActorDeadError):
     """The actor has stopped, or stopped before it handled the message."""
 
 
 class ActorFailed(ActorDeadError):
-    """The actor crashed on this very message, with an exception that is not an ordinary `Exception`.
+    """The actor crashed on this very message, with an exception that is not an `Exception`.
 
-    That exception goes only to the actor's supervisor: it must not cancel or interrupt the asker.
+    Only the actor's supervisor receives that exception, so that it cannot cancel or interrupt the
+    asker.
     """
 
 
-class AskTimeout(UnderstudyError, pykka.Timeout, TimeoutError):
-    """No reply came in time. The message has been sent all the same, and may still be handled."""
+class AskTimeout(OffbookError, pykka.Timeout, TimeoutError):
+    """No reply came in time. The message was sent nevertheless, and may still be handled."""
 
 
-class HandlerCancelled(UnderstudyError):
+class HandlerCancelled(OffbookError):
     """The handler was cancelled by `ActorRef.cancel()` before it had a reply."""
 
 
-class MailboxFull(UnderstudyError):
+class MailboxFull(OffbookError):
     """A bounded mailbox had no room for the message, or dropped it for a newer one."""
 
 
-class SessionBusy(UnderstudyError):
-    """The session works on another message, and this one must not wait."""
+class SessionBusy(OffbookError):
+    """The session is working on another message, and this one must not wait."""
 
 
-class SystemDraining(UnderstudyError):
+class SystemDraining(OffbookError):
     """The system accepts no new work, because it is about to stop."""
 
 
-class AgentError(UnderstudyError):
+class AgentError(OffbookError):
     """An agent, or something that it uses, did what it must not."""
 
 
 class TransferError(AgentError):
-    """A transfer to an agent that cannot be reached from there."""
+    """A transfer to an agent that is not a possible target."""
 
 
 class MaxIterationsExceeded(AgentError):
-    """The agent has made as many model calls as it may, and the model asks for more."""
+    """The agent has reached its limit of model calls, and the model asks for more."""
 
 
 class MaxTransfersExceeded(AgentError):
-    """The run has made as many transfers as it may."""
+    """The run has reached its limit of transfers."""
 
 
 class ToolError(AgentError):
-    """A tool failed, and its agent is set not to report that to the model. The exception of the tool is the cause."""
+    """A tool failed, and its agent does not report that to the model.
+
+    The tool's exception is the cause.
+    """
 
 
 class HandoffError(AgentError):
@@ -162,19 +186,26 @@ class HandoffError(AgentError):
 
 
 class GuardrailTripped(AgentError):
-    """A guardrail found something that is not allowed: `output_info` says what."""
+    """A guardrail found something that is not allowed: `output_info` describes it."""
 
-    def __init__(self, text: str = "", *, guardrail: str = "", output_info: Any = None, **where: Unpack[_Where]) -> None:
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        guardrail: str = "",
+        output_info: Any = None,
+        **where: Unpack[_Where],
+    ) -> None:
         super().__init__(text, **where)
         self.guardrail = guardrail
         self.output_info = output_info
 
 
 class ModelBehaviorError(AgentError):
-    """The answer of the model cannot be used."""
+    """The model's answer cannot be used."""
 
 
-class ModelError(UnderstudyError):
+class ModelError(OffbookError):
     """The model could not be reached, or refused the request."""
 
     def __init__(
@@ -189,73 +220,92 @@ class ModelError(UnderstudyError):
     ) -> None:
         super().__init__(text, **where)
         self.kind = kind
-        """What went wrong, as a word: see the table in `models/openai_errors.py`."""
+        """The kind of failure, as a word: see the table in `models/openai_errors.py`."""
         self.status = status
         """The status of the HTTP response, if there was one."""
         self.retryable = retryable
-        """Whether the same request may succeed later."""
+        """True if the same request may succeed later."""
         self.retry_after = retry_after
-        """Seconds that the provider asks to wait before that, if it does."""
+        """Seconds that the provider asks to wait first, if it does."""
 
 
 class RetryExhausted(ModelError):
-    """Every attempt failed. The error of the last one is the cause."""
+    """Every attempt failed. The last error is the cause."""
 
 
 class ModelRetry(ModelError):
-    """The attempt failed, and another one follows: what was streamed so far is void. It comes with a delta, and ends nothing."""
+    """The attempt failed, and another one follows: the text streamed so far is void.
+
+    It comes with a delta, and ends nothing.
+    """
 
     def __init__(self, attempt: int, text: str = "", **where: Unpack[_ModelWhere]) -> None:
-        super().__init__(text or f"attempt {attempt} failed while it was streaming: drop what it has shown", **where)
+        super().__init__(
+            text or f"attempt {attempt} failed while it was streaming: drop what it has shown",
+            **where,
+        )
         self.attempt = attempt
 
 
-class CheckpointError(UnderstudyError):
-    """Bytes that cannot be read back, or a value that cannot be written."""
+class CheckpointError(OffbookError):
+    """Bytes that cannot be read, or a value that cannot be written."""
 
     path: str | None = None
-    """Where in a value that is which cannot be written, as `Order.lines[2].price`."""
+    """The path to the part of a value that cannot be written, such as `Order.lines[2].price`."""
 
 
 class CheckpointNotFound(CheckpointError):
-    """There is no checkpoint of that name."""
+    """There is no such checkpoint."""
 
 
 class ResumeError(CheckpointError):
-    """The checkpoint cannot be resumed, or not any more."""
+    """The checkpoint cannot be resumed, or no longer can."""
 
 
 class RunLost(ResumeError):
-    """Another process has the run by now, or may have it: this one writes nothing of it any more."""
+    """Another process has, or may have, claimed the run: this one writes nothing more of it."""
 
 
 class StoreError(CheckpointError):
     """The store could not be reached, or refused. The exception of its client is the cause."""
 
 
-class WriteRefused(StoreError):
-    """What was to be written stands on something that is no longer so: nothing of it was written.
+class ValueRefused(StoreError):
+    """The store never accepts this value, for example because it is too large.
 
-    `reason` says what: the `"owner"` is not alive, its claim is of an earlier `"epoch"`, a journal is at another `"position"`, or a `"value"` is another one.
+    Nothing of the operation was written, and a retry is useless.
     """
 
-    def __init__(self, text: str = "", *, reason: str = "epoch", key: str = "", **where: Any) -> None:
+
+class WriteRefused(StoreError):
+    """A precondition of the write no longer holds: nothing was written.
+
+    `reason` names it: the `"owner"` is not alive, its claim has an earlier `"epoch"`, a journal is
+    at another `"position"`, or a `"value"` differs.
+    """
+
+    def __init__(
+        self, text: str = "", *, reason: str = "epoch", key: str = "", **where: Any
+    ) -> None:
         super().__init__(text, **where)
         self.reason = reason
         self.key = key
 
 
-class RunCancelled(UnderstudyError):
-    """The run was cancelled, or ran out of time."""
+class RunCancelled(OffbookError):
+    """The run was cancelled, or timed out."""
 
     def __init__(self, text: str = "", **where: Unpack[_Where]) -> None:
         super().__init__(text, **where)
         self.contexts: tuple[Any, ...] = ()
-        """The position of the run: an `InterruptContext` for each agent that was at work."""
+        """The position of the run: an `InterruptContext` for each agent that was running."""
 
 
 def forget_frames(error: BaseException) -> None:
-    """Remove the tracebacks of an error and of its causes: their frames keep alive every object that was in use when it was raised."""
+    """Remove the tracebacks of an error and of its causes.
+
+    Their frames would keep alive every object that was in use when it was raised.
+    """
     seen: set[int] = set()
     stack: list[BaseException | None] = [error]
     while stack:
@@ -267,8 +317,29 @@ def forget_frames(error: BaseException) -> None:
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an error, even of one whose `__str__` raises."""
+    """Return the text of an error, even if its `__str__` raises.
+
+    The text of a group lists its errors. A very long text is truncated.
+    """
+    return _bounded(_text_of(error, _DEEPEST))
+
+
+def _text_of(error: BaseException, depth: int) -> str:
     try:
-        return str(error)
+        text = str(error)
     except Exception as worse:  # noqa: BLE001 -- the first error matters, not this one
         return f"(its text cannot be had: {type(worse).__name__})"
+    if not isinstance(error, BaseExceptionGroup) or not depth:
+        return text
+    inner = [
+        f"{type(one).__name__}: {_text_of(one, depth - 1)}"
+        for one in error.exceptions[:_MOST_OF_A_GROUP]
+    ]
+    if (more := len(error.exceptions) - len(inner)) > 0:
+        inner.append(f"and {more} more")
+    return f"{text}: {'; '.join(inner)}"
+
+
+def _bounded(text: str) -> str:
+    left_out = len(text) - _LONGEST_TEXT
+    return text if left_out <= 0 else f"{text[:_LONGEST_TEXT]}… ({left_out:,} more characters)"

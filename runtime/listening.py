@@ -1,6 +1,7 @@
-"""The socket at which the library serves something itself: the console's, and the command's.
+"""The listening socket of the library's own servers: the console's and the command's.
 
-Owns: how it is made, and its address as a client writes it. It must never serve: uvicorn does. It must never be handed out unless it listens.
+The module creates the socket and formats its address; uvicorn serves on it. A returned socket is
+always listening.
 """
 
 from __future__ import annotations
@@ -12,11 +13,18 @@ from .errors import UsageError
 __all__ = ["address_of", "listening_at"]
 
 
-def listening_at(host: str, port: int, *, no_host: str, no_port: str, advice: str = "") -> socket.socket:
-    """A socket that listens there. Raises UsageError: the caller's words for the host, or for the port, then the operating system's reason, then `advice`."""
+def listening_at(
+    host: str, port: int, *, no_host: str, no_port: str, advice: str = ""
+) -> socket.socket:
+    """Return a socket that listens at `host` and `port`.
+
+    Raises UsageError with the caller's text for the host or the port, the operating system's
+    reason, and `advice`.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # With its protocol named, so that asyncio sends what is written at once: without it, each stream would wait 40 ms for its client's acknowledgement.
+        # With the protocol named, asyncio disables Nagle's algorithm. Otherwise each stream would
+        # wait 40 ms for its client's acknowledgement.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         msg = f"{no_host}: {error.strerror or error}."
@@ -33,6 +41,6 @@ def listening_at(host: str, port: int, *, no_host: str, no_port: str, advice: st
 
 
 def address_of(listening: socket.socket) -> str:
-    """Its host and port, as they stand in a URL."""
+    """Return the socket's host and port, in URL format."""
     host, port = listening.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

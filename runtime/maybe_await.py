@@ -1,6 +1,7 @@
-"""The result of what may have to be awaited: of a user's function, which may be `def` or `async def`, and of a coroutine that may wait for nothing.
+"""Awaiting results that may or may not be awaitable.
 
-Owns: the one place that tells the two apart. It must never call the function: the caller does, and handles its exceptions.
+They come from user functions, which may be `def` or `async def`, and from coroutines that may not
+wait for anything. The caller calls the function and handles its exceptions.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ __all__ = ["begun", "maybe_await"]
 
 
 async def maybe_await(value: object) -> Any:
-    """The value; if it is awaitable, its result."""
+    """Return the value; if it is awaitable, its result."""
     return await value if inspect.isawaitable(value) else value
 
 
 def begun(coro: Coroutine[Any, None, object]) -> object:
-    """Take the first step of a coroutine, here and now. Returns its result, if it waits for nothing, and else a coroutine of the rest.
+    """Run a coroutine up to its first wait, immediately.
 
-    In that step it must not ask which task it is in: it is in the caller's, and in the rest in another one.
+    Returns its result if it never waits, otherwise a coroutine for the rest. The first part runs in
+    the caller's task and the rest in another one, so the first part must not ask for its task.
     """
     try:
         item = coro.send(None)
@@ -36,14 +38,14 @@ async def _rest(coro: Coroutine[Any, None, object], item: object) -> object:
 
 @types.coroutine
 def _steps(coro: Coroutine[Any, None, object], item: object) -> Generator[object, Any, object]:
-    """Wait for what was waited for, and go on from there."""
+    """Forward the awaited items, and drive the coroutine to its end."""
     while True:
         try:
             value = yield item
         except GeneratorExit:
             coro.close()
             raise
-        except BaseException as error:  # noqa: BLE001 -- it is the coroutine's to handle
+        except BaseException as error:  # noqa: BLE001 -- for the coroutine to handle
             thrown: BaseException | None = error
         else:
             thrown = None

@@ -1,17 +1,17 @@
-"""What is meant: which option where one is misspelt, and which store where its address is given.
+"""Hints for misspelt options, and for addresses passed instead of a store.
 
-Owns: the hints, and how a constructor or method gives it. Python suggests a name itself from 3.13 on; users of an older one are told as much.
-It must never change what a call accepts: an option that is right takes no other way.
+Python suggests names itself from 3.13 on; this module does the same for older versions. It does not
+change which calls are valid, and valid options cost nothing.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
-__all__ = ["meant", "store_meant", "suggests_option", "suggests_options"]
+__all__ = ["meant", "refuse_unknown", "store_meant", "suggests_option", "suggests_options"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -21,22 +21,28 @@ _NAMED: Final = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """What is said of an option that there is not: the one that is meant, or else all that there are."""
+    """Return a hint for an unknown option: the closest name, or else all names."""
     names = list(known)
-    from difflib import get_close_matches  # noqa: PLC0415 -- needed only where something is wrong
+    from difflib import get_close_matches  # noqa: PLC0415 -- needed only for an error
 
     close = get_close_matches(name, names, n=1)
     return f"Did you mean {close[0]!r}?" if close else f"It takes: {', '.join(names)}."
 
 
+def refuse_unknown(called: str, options: Iterable[str], known: Collection[str]) -> None:
+    """Raise a `TypeError` for the first unknown option, as Python does, with a hint."""
+    if (problem := _unknown(called, options, known)) is not None:
+        raise TypeError(problem)
+
+
 def suggests_options(cls: type[T]) -> type[T]:
-    """Have the constructor of a class say which option is meant."""
+    """Make the constructor of a class suggest the right option."""
     setattr(cls, "__init__", suggests_option(cls.__name__)(vars(cls)["__init__"]))  # noqa: B010 -- a type checker forbids the plain assignment
     return cls
 
 
 def suggests_option(called: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Have a method say which option is meant. `called` is how its callers name it."""
+    """Make a method suggest the right option. `called` is its name for callers."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
@@ -46,7 +52,7 @@ def suggests_option(called: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             except TypeError as error:
                 trace = error.__traceback__
                 if trace is None or trace.tb_next is not None:
-                    raise  # it comes from further down
+                    raise  # raised further down
                 msg = _misspelt(called, function, options)
                 if msg is None:
                     raise
@@ -59,12 +65,27 @@ def suggests_option(called: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def _misspelt(called: str, function: Callable[..., object], options: Iterable[str]) -> str | None:
     parameters = inspect.signature(function).parameters.values()
-    known = [parameter.name for parameter in parameters if parameter.kind in _NAMED and parameter.name != "self"]
-    return next((f"{called}() got an unexpected keyword argument {name!r}. {meant(name, known)}" for name in options if name not in known), None)
+    known = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in _NAMED and parameter.name != "self"
+    ]
+    return _unknown(called, options, known)
+
+
+def _unknown(called: str, options: Iterable[str], known: Collection[str]) -> str | None:
+    return next(
+        (
+            f"{called}() got an unexpected keyword argument {name!r}. {meant(name, known)}"
+            for name in options
+            if name not in known
+        ),
+        None,
+    )
 
 
 def store_meant(text: str) -> str:
-    """How the store is made whose address or file was given; no password is repeated."""
+    """Return the code for the store that an address or file refers to, without its password."""
     scheme, separator, rest = text.partition("://")
     shown = "url" if "@" in text else repr(text)
     if scheme in ("redis", "rediss", "unix"):

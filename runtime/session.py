@@ -1,17 +1,18 @@
-"""A conversation that lasts: the front door of a session.
+"""A stored conversation: the API of a session.
 
-Owns: what users do with a session. Everything of it lies in the store; an object of this class may be made anew for each message, and in any number
-of processes. It must never keep anything but the runs that it has started and that have not ended.
+Everything is in the store, so an object of this class may be created for each message, in any
+number of processes. The object only keeps its runs that have not ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Unpack, get_args
 from weakref import WeakSet
 
 from .data.chat import Message
+from .data.output_type import OutputT_co
 from .durability.leases import Busy
 from .durability.store_access import StoreAccess
 from .durability.store_keys import session_key
@@ -32,53 +33,79 @@ if TYPE_CHECKING:
 __all__ = ["Session", "check_busy", "check_session_id", "check_start"]
 
 _MOST: Final = 1_024
-"""Bytes that the id of a session may have: stores bound their keys."""
+"""The most bytes in a session id, because stores limit their keys."""
 
 
 def check_session_id(session_id: str) -> str:
-    """Raise, if it cannot be the id of a session. Whatever can be written down can."""
+    """Raise unless `session_id` is valid: any non-empty text that can be encoded."""
     if not isinstance(session_id, str) or not session_id:
-        msg = f"session({session_id!r}): give a text that is not empty, for example the user's id."
+        msg = (
+            f"session_id must be a string that is not empty, got {session_id!r}. "
+            "Pass the user's id, for example."
+        )
         raise UsageError(msg)
     try:
         size = len(session_id.encode())
     except UnicodeEncodeError:
-        msg = f"session({session_id!r}): the id has half a character in it (a lone surrogate): it cannot be written down."
+        msg = (
+            f"session_id must be valid Unicode, got {session_id!r}, which contains a lone "
+            "surrogate and cannot be encoded. Remove it."
+        )
         raise UsageError(msg) from None
     if size > _MOST:
-        msg = f"session({session_id[:40]!r}...): the id has {size} bytes, and {_MOST} at most can be kept. Give a hash of it."
+        msg = (
+            f"session_id must have at most {_MOST} bytes, got {size} bytes: "
+            f"{session_id[:40]!r}... Pass a hash of it."
+        )
         raise UsageError(msg)
     return session_id
 
 
 def check_busy(busy: Busy) -> None:
     if busy not in get_args(Busy):
-        msg = f"session(busy={busy!r}): give 'queue', 'reject' or 'preempt'."
+        msg = f"session(): busy must be 'queue', 'reject' or 'preempt', got {busy!r}."
         raise UsageError(msg)
 
 
 def check_start(start: Start) -> None:
     if start not in get_args(Start):
-        msg = f"session(start={start!r}): give 'root' or 'last'."
+        msg = f"session(): start must be 'root' or 'last', got {start!r}."
         raise UsageError(msg)
 
 
-class BeginsRun(Protocol):
-    """What a session starts its runs by."""
+class BeginsRun(Protocol[OutputT_co]):
+    """The function that starts the runs of a session."""
 
-    def __call__(self, messages: str | Message | Sequence[Message], turn: Turn, /, **options: Unpack[TurnOptions]) -> Run: ...
+    def __call__(
+        self,
+        messages: str | Message | Sequence[Message],
+        turn: Turn,
+        /,
+        **options: Unpack[TurnOptions],
+    ) -> Run[OutputT_co]: ...
 
 
-class Session:
-    """One conversation. One message at a time is worked on, from whichever caller and process.
+class Session(Generic[OutputT_co]):
+    """A conversation. It processes one message at a time, across all callers and processes.
 
         session = runner.session("user-42")
         result = await session.query("And tomorrow?")
 
-    Between two messages all of it is in the store; in memory is at most what need not be read again.
+    Between two messages everything is in the store; memory holds only a cache.
     """
 
-    __slots__ = ("_access", "_begun", "_busy", "_choose_system", "_closed", "_policy", "_run", "_sleeping", "_start", "id")
+    __slots__ = (
+        "_access",
+        "_begun",
+        "_busy",
+        "_choose_system",
+        "_closed",
+        "_policy",
+        "_run",
+        "_sleeping",
+        "_start",
+        "id",
+    )
 
     def __init__(
         self,
@@ -86,7 +113,7 @@ class Session:
         session_id: str,
         busy: Busy,
         policy: SessionPolicyLike,
-        run: BeginsRun,
+        run: BeginsRun[OutputT_co],
         choose_system: Callable[[], ActorSystem],
         start: Start = "root",
     ) -> None:
@@ -97,27 +124,37 @@ class Session:
         self._run = run
         self._start: Start = start
         self._choose_system = choose_system
-        # Runs that have not ended; by their records, because a run without a consumer must not wait for one.
+        # Runs that have not ended, by their records, because a run without a consumer must not wait
+        # for one.
         self._begun: dict[RunRecord, LoopDoor] = {}
-        self._sleeping: WeakSet[Run] = WeakSet()  # that begin at their first use
+        self._sleeping: WeakSet[Run] = WeakSet()  # start at their first use
         self._closed = False
 
     def __repr__(self) -> str:
         return f"<Session {self.id!r}>"
 
-    def query(self, text: str, **run_options: Unpack[TurnOptions]) -> Run:
+    def query(self, text: str, **run_options: Unpack[TurnOptions]) -> Run[OutputT_co]:
         """Send one user message. The options are those of `Runner.run`, without `session_id`."""
         if not isinstance(text, str):
-            msg = f"query({text!r}): give a text; messages go to run([...])."
+            msg = f"query(): text must be a string, got {text!r}. Pass messages to run([...])."
             raise UsageError(msg)
         return self.run((Message("user", text),), **run_options)
 
-    def run(self, messages: str | Message | Sequence[Message], **run_options: Unpack[TurnOptions]) -> Run:
-        """Send messages. The run is given what was said before, and what it says becomes part of the session."""
+    def run(
+        self, messages: str | Message | Sequence[Message], **run_options: Unpack[TurnOptions]
+    ) -> Run[OutputT_co]:
+        """Send messages.
+
+        The run sees the earlier messages of the session, and its own messages become part of it.
+        """
         if self._closed:
             msg = f"session {self.id!r} is closed here. Open it again: runner.session({self.id!r})."
             raise UsageError(msg)
-        run = self._run(messages, Turn(self._access, self.id, self._busy, self._policy, self._start), **run_options)
+        run = self._run(
+            messages,
+            Turn(self._access, self.id, self._busy, self._policy, self._start),
+            **run_options,
+        )
         record, door = end_of(run)
         if door is None:
             self._sleeping.add(run)
@@ -127,24 +164,27 @@ class Session:
         return run
 
     async def history(self) -> tuple[Message, ...]:
-        """All that was said, oldest first: the messages that were sent, the replies, the tool calls and their results."""
+        """Return all messages, oldest first: inputs, replies, tool calls and their results."""
         return tuple((await self._log()).messages)
 
     async def values(self) -> dict[str, Any]:
-        """The session values, as the last turn has left them."""
+        """Return the session values as of the last turn."""
         return (await self._log()).values
 
     async def _log(self) -> SessionLog:
         return SessionLog(self.id, await self._access.read(session_key(self.id)))
 
     async def clear(self) -> None:
-        """Forget all that was said, and the values. Waits until those are done whose turn it is before."""
+        """Delete all messages and values, after the turns sent earlier."""
         system = self._choose_system()
         turn = Turn(self._access, self.id, "queue", None)
         await LoopDoor(system, f"session {self.id!r}").call(lambda: turn.forget_all(system))
 
     async def close(self) -> None:
-        """Send nothing more from here, and wait until what was sent from here is done. The session stays in the store."""
+        """Stop sending from this object, and wait until its runs have ended.
+
+        The session stays in the store.
+        """
         self._closed = True
         for run in tuple(self._sleeping):
             record, door = end_of(run)
@@ -152,7 +192,13 @@ class Session:
                 self._begun[record] = door
         while self._begun:
             begun = tuple(self._begun.items())
-            await asyncio.gather(*(door.call(record.wait_ended) for record, door in begun if not door.system.loop.is_closed()))
+            await asyncio.gather(
+                *(
+                    door.call(record.wait_ended)
+                    for record, door in begun
+                    if not door.system.loop.is_closed()
+                )
+            )
             for record, door in begun:
                 if record.has_ended or door.system.loop.is_closed():
                     self._begun.pop(record, None)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from understudy.runtime import AgentEvent, BreakLoop, CustomAction, Exit, Interrupted, TransferToAgent
+from offbook.runtime import AgentEvent, BreakLoop, CustomAction, Exit, Interrupted, TransferToAgent
 
 
 def _action(action: Any) -> str:
@@ -24,7 +24,10 @@ def line(event: AgentEvent) -> str:
     parts = [f"{event.agent_name} [{','.join(event.run_path)}]"]
     if event.message is not None:
         message = event.message
-        parts.append(f'{message.role if message.role != "tool" else f"tool({message.tool_name})"} "{message.text}"')
+        parts.append(
+            f"{message.role if message.role != 'tool' else f'tool({message.tool_name})'} "
+            f'"{message.text}"'
+        )
         parts += [f"tc({call.name} {call.arguments})" for call in message.tool_calls]
     if event.custom_output is not None:
         parts.append(f"out({event.custom_output!r})")
@@ -38,6 +41,11 @@ def line(event: AgentEvent) -> str:
 def asked(messages: Any) -> list[str]:
     """Messages that an agent or a model was given, as lines."""
     return [
-        " ".join([f'{one.role if one.role != "tool" else f"tool({one.tool_name})"} "{one.text}"', *(f"tc({c.name} {c.arguments})" for c in one.tool_calls)])
+        " ".join(
+            [
+                f'{one.role if one.role != "tool" else f"tool({one.tool_name})"} "{one.text}"',
+                *(f"tc({c.name} {c.arguments})" for c in one.tool_calls),
+            ]
+        )
         for one in messages
     ]

@@ -1,13 +1,23 @@
-"""What a service goes through: runs, interrupts, resumes, cancels and sessions, at random, with models and a store that fail now and then.
+"""What a service goes through: runs, interrupts, resumes, cancels and sessions, at random, with
+models and a store that fail now and then.
 
-Owns: the load, and what each piece of it must have come to. `test_soak.py` looks at what is left of it.
+Owns: the load, and what each piece of it must have come to. `test_soak.py` looks at what is left of
+it.
 """
 
 import asyncio
 from collections import Counter, defaultdict
 
-from understudy.actors import ChatModelAgent, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import CheckpointError, Message, ModelError, ResumeError, Runner, StoreError, ToolCall
+from offbook.actors import ChatModelAgent, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import (
+    CheckpointError,
+    Message,
+    ModelError,
+    ResumeError,
+    Runner,
+    StoreError,
+    ToolCall,
+)
 
 
 class FailingStore:
@@ -51,7 +61,10 @@ class Moody:
         names = [spec.name for spec in request.tools]
         said = sum(message.role == "assistant" for message in request.messages)
         if names and dice < 0.5 and said < 60:
-            calls = tuple(ToolCall("", self._random.choice(names), "{}") for _ in range(self._random.randrange(1, 3)))
+            calls = tuple(
+                ToolCall("", self._random.choice(names), "{}")
+                for _ in range(self._random.randrange(1, 3))
+            )
             return Message.assistant("", calls)
         return Message.assistant(f"answer to {request.messages[-1].text[:40]}")
 
@@ -94,11 +107,21 @@ class Load:
         self.store = store
         self.random = random
         self.done = Counter()
-        self.sent = defaultdict(list)  # for each session: what was sent, and whether that is certain to be in it; in its order
+        # For each session: what was sent, and whether that is certain to be in it; in its order.
+        self.sent = defaultdict(list)
         self._names = [f"session {number}" for number in range(sessions)]
         self.agent = team(random)
-        self.runners = [Runner(self.agent, system=system, store=store, durability=durability) for durability in ("interrupt", "step")]
-        self.talker = Runner(ChatModelAgent(name="talker", model=Moody(random), tools=[look, count], max_iterations=8), system=system, store=store)
+        self.runners = [
+            Runner(self.agent, system=system, store=store, durability=durability)
+            for durability in ("interrupt", "step")
+        ]
+        self.talker = Runner(
+            ChatModelAgent(
+                name="talker", model=Moody(random), tools=[look, count], max_iterations=8
+            ),
+            system=system,
+            store=store,
+        )
         self._number = 0
 
     async def work(self, until):
@@ -123,12 +146,19 @@ class Load:
         run = runner.query("go")
         result = await run
         while result.status == "interrupted" and result.error is None:
-            targets = {context.id: True for context in result.interrupts if self.random.random() < 0.7}
-            twice = [runner.resume(run.checkpoint_id, targets) for _ in range(self.random.choice((1, 1, 2)))]
+            targets = {
+                context.id: True for context in result.interrupts if self.random.random() < 0.7
+            }
+            twice = [
+                runner.resume(run.checkpoint_id, targets)
+                for _ in range(self.random.choice((1, 1, 2)))
+            ]
             results = await asyncio.gather(*twice, return_exceptions=True)
             won = [one for one in results if not isinstance(one, BaseException)]
             for one in results:
-                if isinstance(one, BaseException) and not isinstance(one, (ResumeError, StoreError)):
+                if isinstance(one, BaseException) and not isinstance(
+                    one, (ResumeError, StoreError)
+                ):
                     raise one
             assert len(won) <= 1, "an interrupt was answered twice"
             if not won:
@@ -173,25 +203,38 @@ class Load:
         self.done["said"] += 1
 
     def _check(self, result):
-        if result.error is not None and not isinstance(result.error, (ModelError, StoreError, CheckpointError)) and result.status == "failed":
-            assert "asked its model" in str(result.error), result.error
+        if (
+            result.error is not None
+            and not isinstance(result.error, (ModelError, StoreError, CheckpointError))
+            and result.status == "failed"
+        ):
+            assert "called its model" in str(result.error), result.error
 
     async def check_sessions(self):
         """Each session holds what was sent to it, once, in its order."""
         self.store.share = 0
         for name in self._names:
-            history = [message.text for message in await self.talker.session(name).history() if message.role == "user"]
+            history = [
+                message.text
+                for message in await self.talker.session(name).history()
+                if message.role == "user"
+            ]
             sent = [text for text, _ in self.sent[name]]
             certain = [text for text, is_certain in self.sent[name] if is_certain]
             assert len(set(history)) == len(history), f"{name}: something is there twice"
-            assert [text for text in sent if text in set(history)] == history, f"{name}: {history} is not what was sent"
+            assert [text for text in sent if text in set(history)] == history, (
+                f"{name}: {history} is not what was sent"
+            )
             assert set(certain) <= set(history), f"{name}: lost {set(certain) - set(history)}"
         self.sent.clear()
         for name in self._names:
             await self.talker.session(name).clear()
 
     async def end_unfinished(self):
-        """Go on with what was left unfinished, because the store had failed. The store works by now."""
+        """Go on with what was left unfinished, because the store had failed.
+
+        The store works by now.
+        """
         self.store.share = 0
         for runner in (*self.runners, self.talker):
             for run in await runner.recover():
@@ -199,11 +242,13 @@ class Load:
                 self.done[f"recovered: {result.status}"] += 1
 
     async def forget_runs(self):
-        """What is kept of runs that were cancelled, or wait for an answer, is not wanted any more."""
+        """What is kept of runs that were cancelled, or wait for an answer, is not wanted any
+        more.
+        """
         for runner in (*self.runners, self.talker):
             while runs := await runner.runs(limit=1000):
                 for info in runs:
                     await runner.forget(info.id)
         for key in await self.store.keys(""):
-            if not key.startswith("understudy:") and "@" not in key:
+            if not key.startswith("offbook:") and "@" not in key:
                 await self.runners[0].forget(key)

@@ -1,7 +1,9 @@
-"""What the processes of a storm have written down, outside of every store, and whether it is what was promised.
+"""What the processes of a storm have written down, outside of every store, and whether it is what
+was promised.
 
-Owns: the reading of it, and each check. All lines bear the time of one clock. A check never says that a promise was broken which was not: where a line may have
-been written later than what it tells of, the time counts at which that began.
+Owns: the reading of it, and each check. All lines bear the time of one clock. A check never says
+that a promise was broken which was not: where a line may have been written later than what it tells
+of, the time counts at which that began.
 """
 
 import json
@@ -18,7 +20,11 @@ class Logs:
     """The lines of all workers, in the order of their times."""
 
     def __init__(self, folder):
-        self.lines = [json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
+        self.lines = [
+            json.loads(line)
+            for path in sorted(folder.glob("*.jsonl"))
+            for line in path.read_text().splitlines()
+        ]
         self.lines.sort(key=lambda line: line["t"])
 
     def of(self, *kinds):
@@ -43,7 +49,9 @@ class Logs:
         return sorted(self.asked().keys() - self.ended())
 
     def to_see_to(self):
-        """What the last one is to ask for: all that is not known to have ended, and some of what is."""
+        """What the last one is to ask for: all that is not known to have ended, and some of what
+        is.
+        """
         ended = sorted(self.ended())
         return [*self.unfinished(), *ended[:: max(1, len(ended) // SEEN_AGAIN)]]
 
@@ -58,13 +66,24 @@ class Logs:
             "lost": len(self.of("lost")),
             "stuck": len(self.of("stuck")),
             "calls": len({line["key"] for line in starts}),
-            "calls made again": sum(count > 1 for count in Counter(line["key"] for line in starts).values()),
-            "begun late": sum(line["t"] - line["look"] > 0.1 for line in starts if line["look"] is not None),
+            "calls made again": sum(
+                count > 1 for count in Counter(line["key"] for line in starts).values()
+            ),
+            "begun late": sum(
+                line["t"] - line["look"] > 0.1 for line in starts if line["look"] is not None
+            ),
+            "forks": len(self.of("forked")),
             "events": len({(line["run"], line["seq"]) for line in self.of("shown")}),
         }
 
-    def problems(self, seed):
-        checks = (numbers, owners, stale_calls, keys, calls_that_were_recorded, ends, histories, turn_order)
+    def problems(self, seed, *, loses=False):
+        """The promises that did not hold.
+
+        A store that `loses` its newest writes promises less: what they recorded may be done again.
+        """
+        checks = (keys, ends, histories, answers, forks)
+        if not loses:
+            checks += numbers, owners, stale_calls, calls_that_were_recorded, turn_order
         return [f"{check.__name__}: {problem}" for check in checks for problem in check(self, seed)]
 
 
@@ -73,11 +92,17 @@ def numbers(logs, _seed):
     known = {}
     for line in logs.of("shown"):
         if known.setdefault((line["run"], line["seq"]), line)["content"] != line["content"]:
-            yield f"event {line['seq']} of {line['run']} is two: {known[line['run'], line['seq']]} and {line}"
+            yield (
+                f"event {line['seq']} of {line['run']} is two: {known[line['run'], line['seq']]} "
+                f"and {line}"
+            )
 
 
 def owners(logs, _seed):
-    """What a later owner writes stands behind all that an earlier one has written. Who continues a run that it names shows what was recorded before, unchanged."""
+    """What a later owner writes stands behind all that an earlier one has written.
+
+    Who continues a run that it names shows what was recorded before, unchanged.
+    """
     for run, shown in logs.by_run("shown").items():
         spans, known = {}, {}
         for line in shown:
@@ -85,16 +110,24 @@ def owners(logs, _seed):
                 event = line["seq"], line["made"]
                 known[event] = min(known.get(event, line["fence"]), line["fence"])
         for line in shown:
-            if line["fence"] == known.get((line["seq"], line["made"])) and line["result_of"] is None:
+            if (
+                line["fence"] == known.get((line["seq"], line["made"]))
+                and line["result_of"] is None
+            ):
                 first, last = spans.get(line["fence"], (line["seq"], line["seq"]))
                 spans[line["fence"]] = min(first, line["seq"]), max(last, line["seq"])
         for (fence, (_, last)), (later, (first, _)) in pairwise(sorted(spans.items())):
             if last >= first:
-                yield f"{run}: under fence {fence} up to event {last}, under {later} from event {first}"
+                yield (
+                    f"{run}: under fence {fence} up to event {last}, under {later} from event "
+                    f"{first}"
+                )
 
 
 def stale_calls(logs, _seed):
-    """No owner lets a call begin after a later one has acted: by the time of its last look at its lease, behind which nothing can hold it up but the machine."""
+    """No owner lets a call begin after a later one has acted: by the time of its last look at its
+    lease, behind which nothing can hold it up but the machine.
+    """
     for run, lines in logs.by_run("start", "shown").items():
         acted = [(line["t"], line["fence"]) for line in lines if line["fence"]]
         for line in lines:
@@ -105,7 +138,10 @@ def stale_calls(logs, _seed):
                 continue
             later = [(t, fence) for t, fence in acted if fence > line["fence"] and t < line["look"]]
             if later:
-                yield f"{run}: a call began under fence {line['fence']}, looked at {line['look']}, and fence {later[0][1]} had acted at {later[0][0]}: {line}"
+                yield (
+                    f"{run}: a call began under fence {line['fence']}, looked at {line['look']}, "
+                    f"and fence {later[0][1]} had acted at {later[0][0]}: {line}"
+                )
 
 
 def keys(logs, _seed):
@@ -126,7 +162,10 @@ def calls_that_were_recorded(logs, _seed):
         if line["result_of"] is not None:
             shown.setdefault((line["run"], line["result_of"]), line["t"])
     for line in logs.of("start"):
-        if line["look"] is not None and shown.get((line["run"], line["id"]), line["look"]) < line["look"]:
+        if (
+            line["look"] is not None
+            and shown.get((line["run"], line["id"]), line["look"]) < line["look"]
+        ):
             yield f"{line} began again, though its result was shown"
 
 
@@ -150,7 +189,10 @@ def histories(logs, seed):
         wanted = {run for run, session in asked.items() if session == line["session"]}
         for run in sorted(wanted | set(found)):
             if not _is_whole(found[run], run, plan(seed, run)):
-                yield f"{line['session']}: of {run} it has {found[run]}, and the plan was {plan(seed, run)}"
+                yield (
+                    f"{line['session']}: of {run} it has {found[run]}, and the plan was "
+                    f"{plan(seed, run)}"
+                )
 
 
 def _is_whole(found, run, steps):
@@ -160,11 +202,33 @@ def _is_whole(found, run, steps):
         return False
     for number, names in enumerate(steps):
         end = at + 1 + len(names)
-        results = sorted(("tool", f"{run} {number} {part} {name}") for part, name in enumerate(names))
-        if found[at : at + 1] != [("assistant", f"{run} {number}")] or sorted(found[at + 1 : end]) != results:
+        results = sorted(
+            ("tool", f"{run} {number} {part} {name}") for part, name in enumerate(names)
+        )
+        if (
+            found[at : at + 1] != [("assistant", f"{run} {number}")]
+            or sorted(found[at + 1 : end]) != results
+        ):
             return False
         at = end
     return found[at:] == [("assistant", f"{run} done")]
+
+
+def answers(logs, _seed):
+    """Each caller of a store was answered within the documented time."""
+    for line in logs.of("unanswered"):
+        yield (
+            f"a caller of {line['operation']} of {line['key']} has waited for {line['waits']:.0f} s"
+        )
+    if logs.of("taken"):
+        yield f"{len(logs.of('taken'))} values were taken that are too large"
+
+
+def forks(logs, _seed):
+    """Each child has done what it was forked for, or was told why not."""
+    for line in logs.of("forked"):
+        if line["code"] != 0:
+            yield f"a forked process has ended with {line['code']}"
 
 
 def turn_order(logs, _seed):
@@ -177,5 +241,8 @@ def turn_order(logs, _seed):
         latest = 0.0  # when the last of those that stand in front was sent
         for run in order:
             if ended.get(run, latest) < latest:
-                yield f"{line['session']}: {run} had ended before one was sent that stands in front of it"
+                yield (
+                    f"{line['session']}: {run} had ended before one was sent that stands in "
+                    "front of it"
+                )
             latest = max(latest, asked.get(run, 0.0))

@@ -1,4 +1,6 @@
-"""No module has state of its own: what it binds is constant, by its kind or because nothing changes it, or is listed here with the reason, `Final` or not."""
+"""No module has state of its own: what it binds is constant, by its kind or because nothing changes
+it, or is listed here with the reason, `Final` or not.
+"""
 
 import ast
 import dataclasses
@@ -13,6 +15,7 @@ from pathlib import Path
 from types import FunctionType, GenericAlias, MappingProxyType, NoneType, UnionType
 from typing import ParamSpec, TypeVar
 
+import msgspec
 import pytest
 
 from tests.doubles.over import over
@@ -22,16 +25,21 @@ SOURCES = sorted(path for room in ("actors", "runtime") for path in (ROOT / room
 
 # State that belongs to no system, run or definition, with the reason why it is the process's.
 STATE = {
-    "actors.agents_sdk.handoffs.history": {"_wrappers": "the SDK has markers of summaries for the process"},
-    "actors.agents_sdk.invocation": {"_of_function": "the last identities of calls, which are the same whenever they are asked for"},
-    "actors.agents_sdk.logger": {"logger": "the SDK's logger, which programs set up by its name"},
-    "actors.agents_sdk.models.attempts": {"_client_may_retry": "a context variable: OpenAI's client is far from whoever decides"},
-    "actors.agents_sdk.models.settings": {"_defaults": "the SDK has a client, a key and an API for the process"},
-    "actors.agents_sdk.run": {"_default": "the SDK has a runner for the process", "_left_open": "the loops that `run_sync` leaves open, as the SDK does; weak"},
-    "actors.agents_sdk.running": {"_default": "`set_default_store` keeps the runs of programs that know of no store"},
-    "actors.agents_sdk.tracing.provider": {"_providers": "the SDK has processors for the process"},
-    "actors.agents_sdk.tracing.scope": {"_span": "a context variable: the current span", "_trace": "a context variable: the current trace"},
-    "runtime.actor.actor": {"_of_thread": "passes a cell around the `__init__` of a user's actor; each thread has its own"},
+    "actors.agents_sdk.recording": {
+        "_scope": (
+            "a context variable: the SDK's functions find the recorded run to which their caller "
+            "belongs"
+        )
+    },
+    "actors.agents_sdk.runner": {
+        "_systems": "the system of each loop on which runs of the SDK are stored"
+    },
+    "actors.agents_sdk.seams": {
+        "_local_call": "a context variable: what executes a local tool is not told which call it is"
+    },
+    "runtime.actor.actor": {
+        "_of_thread": "passes a cell around the `__init__` of a user's actor; each thread has its own"
+    },
     "runtime.actor.current": {
         "_lock": "guards the names below",
         "_making_default": "guards the making of the default system",
@@ -40,72 +48,163 @@ STATE = {
         "_of_thread": "the system of a thread actor's thread",
         "_default": "the system of programs that make none",
     },
-    "runtime.agent.hooks": {"_everywhere": "hooks of all runs of the process, which a library adds without knowing its Runners"},
-    "runtime.agent.override": {"_open": "a context variable: what a test has replaced holds for what is begun there"},
+    "runtime.agent.hooks": {
+        "_everywhere": "hooks of all runs of the process, which a library adds without knowing its Runners"
+    },
+    "runtime.agent.override": {
+        "_open": "a context variable: what a test has replaced holds for what is begun there"
+    },
     "runtime.codec.packing": {"_registry": "`register_type` makes a class known to the process"},
     "runtime.clock": {"_of_loops": "what waits on a loop finds the clock of its system"},
-    "runtime.run.casting": {"_BEGINS": "the envelope by which every agent begins: it has no sender, so nothing in it is ever set"},
-    "runtime.data.chat": {"_drawn": "what is left of a block of the operating system's entropy; a fork throws it away"},
+    "runtime.run.follow.live_runs": {
+        "_live": (
+            "the runs of each loop, for followers that have another Runner; those of closed "
+            "loops are dropped"
+        )
+    },
+    "runtime.services": {
+        "_using": "the last service of the process that uses a store closes it",
+        "_using_lock": "guards it",
+    },
+    "runtime.run.run_factory": {
+        "_systems": (
+            "the system of each loop for Runners that are given none; those of closed loops are "
+            "dropped"
+        )
+    },
+    "runtime.run.casting": {
+        "_BEGINS": (
+            "the envelope by which every agent begins: it has no sender, so nothing in it is "
+            "ever set"
+        )
+    },
+    "runtime.data.chat": {
+        "_drawn": "what is left of a block of the operating system's entropy; a fork throws it away"
+    },
     "runtime.durability.store_owner": {
         "_owners": "other systems of the process ask whether an owner is gone; weak",
         "_process": "a cache of the process's own name",
     },
-    "runtime.cluster.client.refs": {"_clients": "the clients of each loop, by which refs that come in bytes reach their actors; weak"},
-    "runtime.durability.store_access": {
-        "_entered": "the owners of systems whose loop has ended without a word are ended by others of the process; weak",
-        "_beside": "the leases of a store that has no methods for them, for all Runners that use it; weak",
+    "runtime.cluster.on_ray.connection": {"ray_connection": "Ray's connection is the process's"},
+    "runtime.cluster.client.refs": {
+        "_clients": "the clients of each loop, by which refs that come in bytes reach their actors; weak"
     },
-    "runtime.a2a.server.grpc_server": {"_caller": "passes who makes a call from the interceptor to the handler, in the task of the call"},
-    "runtime.mcp.connection": {"_asking": "a context variable: the SDK hands a question of the server to nobody's call"},
+    "runtime.durability.store_access": {
+        "_entered": (
+            "the owners of systems whose loop has ended without a word are ended by others of "
+            "the process; weak"
+        ),
+        "_beside": (
+            "the leases of a store that has no methods for them, for all Runners that use it; weak"
+        ),
+    },
+    "runtime.a2a.server.gate": {
+        "_refused_for_now": (
+            "a context variable: the SDK's routes are between the gate and the operations that "
+            "refuse"
+        )
+    },
+    "runtime.a2a.server.grpc_server": {
+        "_caller": "passes who makes a call from the interceptor to the handler, in the task of the call"
+    },
+    "runtime.mcp.connection": {
+        "_asking": "a context variable: the SDK hands a question of the server to nobody's call"
+    },
     "runtime.cli.commands": {"app": "the command; typer collects its subcommands in it"},
     "runtime.log": {
         "loggers": "loggers are the process's",
         "_agent": "a context variable: a user's line in a tool says whose it is",
         "work_as": "sets the one above",
         "work_for": "sets the one below",
-        "_run": "a context variable: as above, and `current_session()` works without a context in reach",
+        "_run": (
+            "a context variable: as above, and `current_session()` works without a context in reach"
+        ),
     },
     "runtime.telemetry.switch": {"switch": "OpenTelemetry's providers are the process's"},
     "runtime.stores.sqlite.files": {
         "_MAKING": "one file at a time is made with the permissions of its own; they are the process's",
         "fcntl": "a module, or None",
     },
-    "runtime.testing.tool_contexts": {"_makers": "`understudy.actors` says, when it is imported, how a context for tools is made"},
-    "runtime.system.process_end": {"_workers": "threads that are to end before the interpreter does"},
+    "runtime.stores.forks": {
+        "_watched": "a fork concerns the connections of all stores; weak",
+        "_held": "those that wait for the end of a fork",
+        "_lock": "guards both",
+    },
+    "runtime.testing.tool_contexts": {
+        "_makers": "`offbook.actors` says, when it is imported, how a context for tools is made"
+    },
+    "runtime.system.process_end": {
+        "_workers": "threads that are to end before the interpreter does"
+    },
     "runtime.system.fork": {
         "_systems": "a fork concerns all systems; weak",
         "_held": "the locks held during a fork",
-        "_one_at_a_time": "guards both",
+        "_watching": "guards both",
+        "starting": "held while a run is started, and during a fork",
     },
 }
 # Constants of which this test cannot see that they are, with the reason why they are.
 CONSTANTS = {
-    "actors.agents_sdk.invocation": {"_written": "an encoder of JSON keeps nothing"},
-    "actors.chat_agent.chat_model_agent": {"_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"},
-    "actors.handoffs.transfer": {"exit_tool": "a Tool refuses to be changed", "transfer_tool": "a Tool refuses to be changed"},
-    "runtime.testing.plugin": dict.fromkeys(("manual_clock", "memory_runner", "scripted"), "fixtures, as pytest makes them"),
+    "actors.chat_agent.chat_model_agent": {
+        "_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"
+    },
+    "actors.handoffs.transfer": {
+        "exit_tool": "a Tool refuses to be changed",
+        "transfer_tool": "a Tool refuses to be changed",
+    },
+    "runtime.testing.plugin": dict.fromkeys(
+        ("manual_clock", "memory_runner", "scripted"), "fixtures, as pytest makes them"
+    ),
     "runtime.observe.event_json": dict.fromkeys(
-        ("EVENT_SCHEMA", "_CALL", "_NUMBER", "_MAYBE_TEXT", "_PART", "_STEP", "_TEXT", "_USAGE"), "a schema, which is only read"
+        ("EVENT_SCHEMA", "_CALL", "_NUMBER", "_MAYBE_TEXT", "_PART", "_STEP", "_TEXT", "_USAGE"),
+        "a schema, which is only read",
     ),
     "runtime.observe.svg": dict.fromkeys(("_DARK", "_LIGHT"), "colours, which are only read"),
-    "actors.prebuilt.plan_execute": {"_PLAN": "a schema, which is only sent", "_RESPOND": "a schema, which is only sent"},
+    "actors.prebuilt.plan_execute": {
+        "_PLAN": "a schema, which is only sent",
+        "_RESPOND": "a schema, which is only sent",
+    },
     "runtime.agent.run_messages": {"LOST": "a message is not changed after it was made"},
     "runtime.agent.session_values": {"_OUTSIDE": "it refuses to take values"},
     "runtime.codec.builtin": {"VALUE_MARKS": "a Mark is not changed after it was made"},
     "runtime.codec.packing": {"_MARKS": "a Mark is not changed after it was made"},
-    "runtime.run.effects": dict.fromkeys(("LEAVE", "NOTHING", "REFUSE", "SUSPEND", "WRITE"), "effects are not changed after they were made"),
-    "runtime.models.openai_chat_request": {"_CHAT": "two functions that read and fill a message's own slot"},
-    "runtime.models.openai_responses_request": {"_RESPONSES": "two functions that read and fill a message's own slot"},
+    "runtime.run.effects": dict.fromkeys(
+        ("LEAVE", "NOTHING", "REFUSE", "SUSPEND", "WRITE"),
+        "effects are not changed after they were made",
+    ),
+    "runtime.models.openai_chat_request": {
+        "_CHAT": "two functions that read and fill a message's own slot"
+    },
+    "runtime.models.openai_responses_request": {
+        "_RESPONSES": "two functions that read and fill a message's own slot"
+    },
     "runtime.models.wire.body": {"_encode": "an encoder of JSON has no state but its options"},
-    "runtime.models.protocol": {"_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"},
+    "runtime.models.protocol": {
+        "_DEFAULT_SETTINGS": "its mapping is typed as one that is only read"
+    },
     "runtime.tracing": {"_NONE": "a span without a tracer keeps nothing"},
 }
 
 IMMUTABLE = (NoneType, bool, int, float, complex, str, bytes, type, Enum, re.Pattern, struct.Struct)
 TYPES = (UnionType, GenericAlias, TypeVar, ParamSpec)
-# The methods of a dict, list or set that leave it as it is, and the functions that only read what they are given.
+# The methods of a dict, list or set that leave it as it is, and the functions that only read what
+# they are given.
 READING = {"copy", "count", "get", "index", "items", "keys", "union", "values"}
-READERS = {"all", "any", "dict", "enumerate", "frozenset", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"}
+READERS = {
+    "all",
+    "any",
+    "dict",
+    "enumerate",
+    "frozenset",
+    "len",
+    "list",
+    "max",
+    "min",
+    "set",
+    "sorted",
+    "sum",
+    "tuple",
+}
 
 
 def name_of(path):
@@ -117,23 +216,39 @@ def module_of(path):
 
 
 TREES = {module_of(path): ast.parse(path.read_text(), name_of(path)) for path in SOURCES}
-PARENTS = {child: parent for tree in TREES.values() for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+PARENTS = {
+    child: parent
+    for tree in TREES.values()
+    for parent in ast.walk(tree)
+    for child in ast.iter_child_nodes(parent)
+}
 
 
 def bound_names(body):
-    """The names that a module or class binds at its top level, in the blocks of an `if` or a `try` too; but for functions, classes and imports."""
+    """The names that a module or class binds at its top level, in the blocks of an `if` or a `try`
+    too; but for functions, classes and imports.
+    """
     for node in body:
         for block in ("body", "orelse", "handlers", "finalbody"):
             if isinstance(node, ast.If | ast.Try | ast.ExceptHandler | ast.With | ast.For):
                 yield from bound_names(getattr(node, block, []))
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.For):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
+            yield from (
+                name.id
+                for target in targets
+                for name in ast.walk(target)
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+            )
 
 
 def is_constant(value):
     """Whether the value, with all that it holds, is of a kind that cannot change."""
-    if isinstance(value, IMMUTABLE + TYPES) or type(value) is object or type(value).__module__ in ("typing", "collections.abc"):
+    if (
+        isinstance(value, IMMUTABLE + TYPES)
+        or type(value) is object
+        or type(value).__module__ in ("typing", "collections.abc")
+    ):
         return True
     if isinstance(value, FunctionType):
         return not hasattr(value, "cache_info")
@@ -141,9 +256,15 @@ def is_constant(value):
         return all(map(is_constant, value))
     if isinstance(value, MappingProxyType):
         return all(map(is_constant, value.values()))
+    if isinstance(value, msgspec.Struct) and value.__struct_config__.frozen:
+        return all(is_constant(getattr(value, name)) for name in value.__struct_fields__)
     if dataclasses.is_dataclass(value) and type(value).__dataclass_params__.frozen:
         return all(is_constant(getattr(value, field.name)) for field in dataclasses.fields(value))
-    return not getattr(value, "__slots__", True) and not hasattr(value, "__dict__") and not isinstance(value, Iterable)
+    return (
+        not getattr(value, "__slots__", True)
+        and not hasattr(value, "__dict__")
+        and not isinstance(value, Iterable)
+    )
 
 
 def only_reads(node):
@@ -165,22 +286,35 @@ def only_reads(node):
 
 
 def uses(tree, names, modules):
-    """Where one of the names is read, as itself or as an attribute of a module: `name`, `module.name`."""
+    """Where one of the names is read, as itself or as an attribute of a module: `name`,
+    `module.name`.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load):
             yield node
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and (node.value.id, node.attr) in modules:
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and (node.value.id, node.attr) in modules
+        ):
             yield node
 
 
 @functools.cache
 def imported_by(module):
     """All that it imports from elsewhere."""
-    return [alias for node in ast.walk(TREES[module]) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    return [
+        alias
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
 
 
 def is_never_changed(module, name):
-    """Whether all that the package does with it is to read it: its own module, and each that imports it, or its module, by whatever name."""
+    """Whether all that the package does with it is to read it: its own module, and each that
+    imports it, or its module, by whatever name.
+    """
     stem = module.rpartition(".")[2]
     for own, tree in TREES.items():
         imported = imported_by(own)
@@ -194,12 +328,26 @@ def is_never_changed(module, name):
 
 
 def state_of(module):
-    """The names that a module binds to what can change, or binds again with `global`, and its functions that remember their results."""
-    tree, values = TREES[module], vars(importlib.import_module(f"understudy.{module}"))
-    rebound = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
-    caches = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not is_constant(values[node.name])}
+    """The names that a module binds to what can change, or binds again with `global`, and its
+    functions that remember their results.
+    """
+    tree, values = TREES[module], vars(importlib.import_module(f"offbook.{module}"))
+    rebound = {
+        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
+    }
+    caches = {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and not is_constant(values[node.name])
+    }
     bound = {name for name in bound_names(tree.body) if name in values and name != "__all__"}
-    tables = {name for name in bound if type(values[name]) in (dict, list, set) and is_constant(_frozen(values[name])) and is_never_changed(module, name)}
+    tables = {
+        name
+        for name in bound
+        if type(values[name]) in (dict, list, set)
+        and is_constant(_frozen(values[name]))
+        and is_never_changed(module, name)
+    }
     return rebound | caches | {name for name in bound - tables if not is_constant(values[name])}
 
 
@@ -214,11 +362,13 @@ def test_a_module_has_no_state_but_what_is_listed_with_a_reason(module):
 
 @over(TREES)
 def test_no_class_shares_state_among_its_instances(module):
-    values = vars(importlib.import_module(f"understudy.{module}"))
+    values = vars(importlib.import_module(f"offbook.{module}"))
     for owner in (node for node in TREES[module].body if isinstance(node, ast.ClassDef)):
         shared = vars(values[owner.name])
         changing = (dict, list, set, bytearray, threading.local, type(threading.Lock()))
-        assert [name for name in bound_names(owner.body) if isinstance(shared.get(name), changing)] == [], f"shared by all instances of {owner.name}"
+        assert [
+            name for name in bound_names(owner.body) if isinstance(shared.get(name), changing)
+        ] == [], f"shared by all instances of {owner.name}"
 
 
 @pytest.mark.parametrize(
@@ -243,19 +393,46 @@ def test_what_may_change_a_table_is_found(use):
     assert not reads_only(use)
 
 
-@pytest.mark.parametrize("use", ["T['a']", "T.get('a')", "'a' in T", "for x in T: pass", "[x for x in T]", "f(**T)", "{**T}", "[*T]", "len(T)", "T | {}"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        "T['a']",
+        "T.get('a')",
+        "'a' in T",
+        "for x in T: pass",
+        "[x for x in T]",
+        "f(**T)",
+        "{**T}",
+        "[*T]",
+        "len(T)",
+        "T | {}",
+    ],
+)
 def test_what_only_reads_a_table_is_none_of_that(use):
     assert reads_only(use)
 
 
 def reads_only(code):
     tree = ast.parse(code)
-    PARENTS.update((child, parent) for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent))
+    PARENTS.update(
+        (child, parent) for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)
+    )
     return all(map(only_reads, uses(tree, {"T"}, set())))
 
 
 @pytest.mark.parametrize(
-    "value", [{}, [], set(), ({},), threading.Lock(), threading.local(), iter(()), MappingProxyType({"a": []})], ids=lambda value: type(value).__name__
+    "value",
+    [
+        {},
+        [],
+        set(),
+        ({},),
+        threading.Lock(),
+        threading.local(),
+        iter(()),
+        MappingProxyType({"a": []}),
+    ],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_can_change_is_no_constant(value):
     assert not is_constant(value)

@@ -1,4 +1,6 @@
-"""docs/reference/options.md: each option of the public classes and functions is in it, in its order and with its default."""
+"""docs/reference/options.md: each option of the public classes and functions is in it, in its order
+and with its default.
+"""
 
 import inspect
 import re
@@ -7,22 +9,48 @@ from typing import get_type_hints
 
 import pytest
 
-import understudy.actors
-import understudy.runtime
-from understudy.actors import tool
-from understudy.actors.agent import AgentOptions
-from understudy.actors.chat_agent.chat_model_agent import GenerateOptions
-from understudy.runtime import Backoff, Runner, Session
-from understudy.runtime.models.protocol import SettingsFields
-from understudy.runtime.run.run_options import RunOptions, SearchOptions, TurnOptions
+import offbook.actors
+import offbook.runtime
+from offbook.actors import tool
+from offbook.actors.agent import AgentOptions
+from offbook.actors.chat_agent.chat_model_agent import GenerateOptions
+from offbook.runtime import Backoff, Runner, Session
+from offbook.runtime.models.protocol import SettingsFields
+from offbook.runtime.run.run_options import RunOptions, SearchOptions, TurnOptions
 
 TEXT = (Path(__file__).parents[1] / "docs" / "reference" / "options.md").read_text()
 SECTIONS = dict(re.findall(r"^## `([\w.]+)`\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", re.MULTILINE)
 CLASSES = [
-    *("ActorSystem", "Runner", "MailboxSettings", "Restart", "Backoff", "RetryModel", "FailoverModel", "LimitedModel", "ScriptedModel"),
-    *("OpenAIChatModel", "OpenAIResponsesModel", "MemoryStore", "SQLiteStore", "RedisStore", "PostgresStore"),
-    *("Agent", "ChatModelAgent", "Sequential", "Loop", "Parallel", "Supervisor", "PlanExecute", "DeterministicTransfer"),
+    *(
+        "ActorSystem",
+        "Runner",
+        "MailboxSettings",
+        "Restart",
+        "Backoff",
+        "RetryModel",
+        "FailoverModel",
+        "LimitedModel",
+        "ScriptedModel",
+    ),
+    *(
+        "OpenAIChatModel",
+        "OpenAIResponsesModel",
+        "MemoryStore",
+        "SQLiteStore",
+        "RedisStore",
+        "PostgresStore",
+    ),
+    *(
+        "Agent",
+        "ChatModelAgent",
+        "Sequential",
+        "Loop",
+        "Parallel",
+        "Supervisor",
+        "PlanExecute",
+        "DeterministicTransfer",
+    ),
 ]
 METHODS = [
     "Runner.run",
@@ -35,20 +63,29 @@ METHODS = [
     "ActorSystem.spawn",
     "ActorSystem.spawn_pool",
 ]
-FUNCTIONS = ["tool", "handoff", "make_planner", "make_executor", "make_replanner"]
+FUNCTIONS = [
+    "service",
+    "tool",
+    "encrypted",
+    "handoff",
+    "make_planner",
+    "make_executor",
+    "make_replanner",
+]
 PACKED = {
     "agent_options": "Agent",
     "settings": "ModelSettings",
     "options": "ChatModelAgent",
     "run_options": "Runnerrun",
+    "runner_options": "Runner",
 }  # taken by `**`: where they are documented
 NOT_OPTIONS = {"self", "cls", "args", "kwargs"}
 
 
 def public(path):
-    found = understudy.runtime
+    found = offbook.runtime
     first, *others = path.split(".")
-    found = getattr(understudy.runtime if hasattr(understudy.runtime, first) else understudy.actors, first)
+    found = getattr(offbook.runtime if hasattr(offbook.runtime, first) else offbook.actors, first)
     for name in others:
         found = getattr(found, name)
     return found
@@ -72,8 +109,14 @@ def options_of(path):
     if path == "ModelSettings":
         return [(name, None) for name in SettingsFields.__annotations__]
     target = public(path)
-    parameters = inspect.signature(target.__init__ if inspect.isclass(target) else target).parameters.values()
-    named = [one for one in parameters if one.name not in NOT_OPTIONS and one.kind is not inspect.Parameter.VAR_KEYWORD]
+    parameters = inspect.signature(
+        target.__init__ if inspect.isclass(target) else target
+    ).parameters.values()
+    named = [
+        one
+        for one in parameters
+        if one.name not in NOT_OPTIONS and one.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
     return [(one.name, said(one.default)) for one in named]
 
 
@@ -95,25 +138,44 @@ def test_the_reference_has_nothing_that_is_not_there():
 @pytest.mark.parametrize("path", [*CLASSES, *METHODS, *FUNCTIONS])
 def test_what_is_taken_by_two_stars_is_documented_in_its_place(path):
     target = public(path)
-    parameters = inspect.signature(target.__init__ if inspect.isclass(target) else target).parameters.values()
+    parameters = inspect.signature(
+        target.__init__ if inspect.isclass(target) else target
+    ).parameters.values()
     for one in parameters:
-        if one.kind is inspect.Parameter.VAR_KEYWORD and one.name not in NOT_OPTIONS and path != "tool":
+        if (
+            one.kind is inspect.Parameter.VAR_KEYWORD
+            and one.name not in NOT_OPTIONS
+            and path != "tool"
+        ):
             assert f"(#{PACKED[one.name].lower()})" in SECTIONS[path]
 
 
 def keywords(method):
-    return {one.name for one in inspect.signature(method).parameters.values() if one.kind is inspect.Parameter.KEYWORD_ONLY}
+    return {
+        one.name
+        for one in inspect.signature(method).parameters.values()
+        if one.kind is inspect.Parameter.KEYWORD_ONLY
+    }
 
 
 def test_what_passes_options_on_knows_all_of_them():
-    """Completion and type checkers see what `Runner.run` takes, wherever it is called by another name."""
+    """Completion and type checkers see what `Runner.run` takes, wherever it is called by another
+    name.
+    """
     assert set(RunOptions.__annotations__) == keywords(Runner.run)
     assert set(TurnOptions.__annotations__) == keywords(Runner.run) - {"session_id"}
     assert set(SearchOptions.__annotations__) == keywords(Runner.recover)
     assert set(GenerateOptions.__annotations__) >= keywords(Runner.run)
-    assert set(AgentOptions.__annotations__) == keywords(understudy.actors.Agent.__init__) - {"name", "description", "sub_agents"}
+    assert set(AgentOptions.__annotations__) == keywords(offbook.actors.Agent.__init__) - {
+        "name",
+        "description",
+        "sub_agents",
+    }
 
 
-@pytest.mark.parametrize(("method", "options"), [(Runner.query, RunOptions), (Session.query, TurnOptions), (Session.run, TurnOptions)])
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [(Runner.query, RunOptions), (Session.query, TurnOptions), (Session.run, TurnOptions)],
+)
 def test_the_methods_that_take_options_say_which(method, options):
     assert options.__name__ in str(inspect.signature(method))

@@ -1,4 +1,9 @@
-"""examples/service.py with two workers on one store, that are killed, drained and started again under load: each turn ends once, each client sees all of it."""
+"""examples/service.py: two workers on one store, that are killed, drained and started again under
+load, with approvals and queued turns; and one by itself.
+
+Each turn that was accepted is known to both workers at once, ends once, and each client sees all of
+it, and no secret.
+"""
 
 import asyncio
 import contextlib
@@ -17,19 +22,34 @@ from tests.programs.servers import free_port
 
 PROGRAM = Path(__file__).parent / "programs" / "service_worker.py"
 TURNS = 16
+SESSIONS = 8  # two turns each: one of them is queued
 PATIENCE = 120
 
 
 class Worker:
     """One process of the service, which comes back on the same port."""
 
-    def __init__(self, folder):
-        self.folder, self.port, self.process = folder, free_port(), None
+    def __init__(self, folder, recipe):
+        self.folder, self.recipe, self.port, self.process = (
+            folder,
+            json.dumps(recipe),
+            free_port(),
+            None,
+        )
         self.url = f"http://127.0.0.1:{self.port}"
 
     async def start(self):
-        env = {**os.environ, "SERVICE_STORE": str(self.folder / "service.db"), "RECOVER_SECONDS": "0.5"}
-        self.process = await asyncio.create_subprocess_exec(sys.executable, str(PROGRAM), str(self.port), str(self.folder / "log"), env=env)
+        command = (
+            sys.executable,
+            str(PROGRAM),
+            str(self.port),
+            str(self.folder / "log"),
+            self.recipe,
+        )
+        with (self.folder / f"errors-{self.port}").open("ab") as errors:
+            self.process = await asyncio.create_subprocess_exec(
+                *command, env={**os.environ, "RECOVER_SECONDS": "0.5"}, stderr=errors
+            )
         async with httpx.AsyncClient() as http:
             while True:
                 with contextlib.suppress(httpx.TransportError):
@@ -43,69 +63,126 @@ class Worker:
             self.process.send_signal(how)
         return await self.process.wait()
 
+    @property
+    def errors(self):
+        return (self.folder / f"errors-{self.port}").read_text()
+
 
 class Client:
-    """Follows one turn to its end, at whichever worker answers, as an EventSource does."""
+    """Starts one turn and follows it to its end, at whichever worker answers, as an EventSource
+    does.
+    """
 
     def __init__(self, workers, number):
         self.workers, self.id, self.number = workers, f"turn-{number}", number
-        self.seen, self.end = [], None
+        self.at = number
+        self.seen, self.ends, self.raw, self.deltas, self.texts = [], [], "", [], []
         self.reconnected = 0
 
     async def follow(self):
-        at = self.number
         async with httpx.AsyncClient(timeout=httpx.Timeout(30, read=20)) as http:
-            while self.end is None:
-                worker = self.workers[at % len(self.workers)]
-                try:
-                    await self._ask(http, worker)
-                except httpx.TransportError:
-                    await asyncio.sleep(0.05)
-                at += 1
-                self.reconnected += 1
+            while not any(end["status"] == "completed" for end in self.ends):
+                await self._start(http)
+                while not self.ends:
+                    await self._once(http, self._listen)
+                    self.reconnected += 1
+                # It was lost while it was queued: nothing of it was shown, and it is sent again.
+                if self.ends[-1]["status"] != "completed":
+                    assert self.ends.pop()["status"] in ("cancelled", "failed")
+                    assert not self.seen
 
-    async def _ask(self, http, worker):
+    async def _start(self, http):
+        while not await self._once(http, self._post):
+            pass
+
+    async def _once(self, http, ask):
+        worker, self.at = self.workers[self.at % 2], self.at + 1
+        try:
+            done = await ask(http, worker)
+        except httpx.TransportError:
+            done = False
+        if not done:
+            await asyncio.sleep(0.05)
+        return done
+
+    async def _post(self, http, worker):
+        reply = await http.post(
+            f"{worker.url}/sessions/s{self.number % SESSIONS}/turns",
+            params={"text": self.id, "id": self.id},
+        )
+        assert reply.status_code in (202, 503), reply.text
+        return reply.status_code == 202
+
+    async def _listen(self, http, worker):
         headers = {"Last-Event-ID": str(self.seen[-1])} if self.seen else {}
-        async with http.stream("GET", f"{worker.url}/turns/{self.id}/events", headers=headers) as reply:
+        async with http.stream(
+            "GET", f"{worker.url}/turns/{self.id}/events", headers=headers
+        ) as reply:
+            assert reply.status_code in (200, 500, 503), f"{self.id} was accepted, and is unknown"
             if reply.status_code == 200:
                 await self._read(reply)
-                return
-        if reply.status_code == 404:  # it has not been begun, as far as that one knows: it is begun once, however often that is said
-            async with http.stream("POST", f"{worker.url}/sessions/s{self.number}/turns", params={"text": self.id, "id": self.id}) as reply:
-                if reply.status_code == 200:
-                    await self._read(reply)
-        else:
-            await asyncio.sleep(0.05)
+            return reply.status_code == 200
 
     async def _read(self, reply):
         kind = number = None
         async for line in reply.aiter_lines():
+            self.raw += line
             if line.startswith("id: "):
                 number = int(line[4:])
             elif line.startswith("event: "):
                 kind = line[7:]
             elif line.startswith("data: "):
                 data = json.loads(line[6:])
-                if kind == "end" and data["status"] == "completed":
-                    self.end = data
-                elif number is not None:
-                    self.seen.append(number)
-                number = None
+                if kind == "end":
+                    self.ends.append(data)
+                    continue
+                self.seen.append(number)
+                if kind == "delta":
+                    self.deltas.append(data["delta"]["text"])
+                elif kind == "message":
+                    self.texts.append(data["message"]["text"])
+
+
+async def approve_all(workers, approved):
+    """Somebody who says yes to whatever waits, at either worker, and sometimes twice."""
+    at = 0
+    async with httpx.AsyncClient(timeout=10) as http:
+        while True:
+            at += 1
+            with contextlib.suppress(httpx.TransportError):
+                reply = await http.get(f"{workers[at % 2].url}/turns")
+                for turn in reply.json() if reply.status_code == 200 else ():
+                    for one in turn["waits_for"]:
+                        answer = {"interrupt": one["interrupt"], "approve": True}
+                        said = await http.post(
+                            f"{workers[(at + 1) % 2].url}/turns/{turn['id']}/answers", json=answer
+                        )
+                        approved[said.status_code] += 1
+            await asyncio.sleep(0.02)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-def test_two_workers_are_killed_drained_and_started_again_and_nothing_is_lost_or_shown_twice(run, tmp_path):
+@pytest.mark.parametrize("kind", ["sqlite", "postgres", "redis"])
+def test_two_workers_are_killed_drained_and_started_again_and_nothing_is_lost_or_shown_twice(
+    run, tmp_path, store_recipe, kind
+):
     async def main():
-        workers = [Worker(tmp_path), Worker(tmp_path)]
+        recipe = store_recipe(kind, "service")
+        workers = [Worker(tmp_path, recipe), Worker(tmp_path, recipe)]
+        approved, approving = Counter(), None
         try:
             await asyncio.gather(*(worker.start() for worker in workers))
             clients = [Client(workers, number) for number in range(TURNS)]
+            approving = asyncio.ensure_future(approve_all(workers, approved))
             following = asyncio.gather(*(client.follow() for client in clients))
             log = tmp_path / "log"
 
             async def worked(times):
                 while not log.exists() or len(log.read_text().splitlines()) < times:
+                    assert not following.done() or following.exception() is None, (
+                        following.exception()
+                    )
                     await asyncio.sleep(0.02)
 
             async with asyncio.timeout(PATIENCE):
@@ -113,34 +190,105 @@ def test_two_workers_are_killed_drained_and_started_again_and_nothing_is_lost_or
                 await workers[0].end(signal.SIGKILL)  # in the middle
                 await workers[0].start()
                 await worked(16)
-                assert await workers[1].end(signal.SIGTERM) in (0, -signal.SIGTERM)  # a deploy, with streams open: it does not wait for their clients
+                assert await workers[1].end(signal.SIGTERM) in (
+                    0,
+                    -signal.SIGTERM,
+                )  # a deploy, with streams open: it does not wait for their clients
                 await workers[1].start()
                 await following
             for client in clients:
                 assert client.seen == sorted(set(client.seen)), client.id  # in order, none twice
-                assert client.end["status"] == "completed"
+                assert [end["status"] for end in client.ends] == ["completed"]
+                assert client.ends[0]["text"] == f"3 steps for {client.id}"
+                assert client.texts.count(f"3 steps for {client.id}") == 1
+                assert "secret" not in client.raw
+                assert "order" not in client.raw
+                assert {delta.strip() for delta in client.deltas} <= set(
+                    f"3 steps for {client.id}".split()
+                )
             assert sum(client.reconnected > 1 for client in clients) > 0
-            # All of each: two messages for each step, and the answer. Numbers may be left out, where a process was lost before it had shown what it drew them for.
-            for client in clients:
-                assert len(client.seen) == 7, (client.id, client.seen)
-            # Each step was done, and what was done twice bears the same key: the one that was under way when its process was killed.
+            # Each step was done, and what was done twice bears the same key: the one that was under
+            # way when its process was killed.
             calls = [line.split() for line in log.read_text().splitlines()]
             keys = Counter(key for _, key, _ in calls)
-            assert len(keys) == 3 * TURNS
-            twice = [key for key, count in keys.items() if count > 1]
-            pids = {key: {pid for _, other, pid in calls if other == key} for key in twice}
+            assert len(keys) == 2 * TURNS
+            pids = {key: {pid for _, other, pid in calls if other == key} for key in keys}
             assert all(count <= 2 for count in keys.values())
-            assert all(len(of) == 2 for of in pids.values()), "a process does nothing twice"
+            assert all(len(pids[key]) == count for key, count in keys.items()), (
+                "a process does nothing twice"
+            )
             async with httpx.AsyncClient(timeout=30) as http:
-                for client in clients:
-                    history = (await http.get(f"{workers[client.number % 2].url}/sessions/s{client.number}")).json()
-                    assert history[0] == f"user: {client.id}"
-                    assert history[-1] == f"assistant: 3 steps for {client.id}"
-                    assert len(history) == 8
+                for number in range(SESSIONS):
+                    history = (
+                        await http.get(f"{workers[number % 2].url}/sessions/s{number}")
+                    ).json()
+                    asked = {
+                        line.removeprefix("user: ") for line in history if line.startswith("user: ")
+                    }
+                    assert asked == {f"turn-{one}" for one in range(number, TURNS, SESSIONS)}
+                    assert {f"assistant: 3 steps for {one}" for one in asked} <= set(history)
+                    assert len(history) == 8 * len(asked)
         finally:
+            if approving is not None:
+                approving.cancel()
+                await asyncio.wait((approving,))
             for worker in workers:
                 if worker.process is not None and worker.process.returncode is None:
                     await worker.end(signal.SIGKILL)
+        for worker in workers:
+            assert "Traceback" not in worker.errors.replace("secret-error", "")
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres", "redis"])
+def test_a_turn_that_one_worker_has_accepted_is_known_to_the_other_one_at_once(
+    run, tmp_path, store_recipe, kind
+):
+    async def main():
+        recipe = store_recipe(kind, "service")
+        workers = [Worker(tmp_path, recipe), Worker(tmp_path, recipe)]
+        approving = None
+        try:
+            await asyncio.gather(*(worker.start() for worker in workers))
+            async with httpx.AsyncClient(timeout=30) as http, asyncio.timeout(PATIENCE):
+                for number in range(3):  # of one session: the second and the third are queued
+                    begun = await http.post(
+                        f"{workers[0].url}/sessions/ada/turns",
+                        params={"text": f"t{number}", "id": f"t{number}"},
+                    )
+                    assert (begun.status_code, begun.json()) == (202, {"id": f"t{number}"})
+                    async with http.stream(
+                        "GET", f"{workers[1].url}/turns/t{number}/events"
+                    ) as there:
+                        assert there.status_code == 200
+                    async with http.stream(
+                        "GET", f"{workers[0].url}/turns/t{number}/events"
+                    ) as here:
+                        assert here.status_code == 200
+                assert (await http.get(f"{workers[1].url}/turns/never/events")).status_code == 404
+                approving = asyncio.ensure_future(approve_all(workers, Counter()))
+                clients = [Client(workers, number) for number in range(3)]
+                for client, worker in zip(
+                    clients, (workers[0], workers[1], workers[0]), strict=True
+                ):
+                    client.id = f"t{client.number}"
+                    await client._listen(http, worker)
+                    assert [end["status"] for end in client.ends] == ["completed"]
+                    assert client.texts == [f"3 steps for {client.id}"]
+                    assert "secret" not in client.raw
+                assert "".join(clients[2].deltas) in (f"3 steps for {clients[2].id}", ""), (
+                    "all of its words, or none if it was over"
+                )
+        finally:
+            if approving is not None:
+                approving.cancel()
+                await asyncio.wait((approving,))
+            for worker in workers:
+                if worker.process is not None:
+                    await worker.end(signal.SIGTERM)
+        for worker in workers:
+            assert "Traceback" not in worker.errors, worker.errors
 
     run(main())
 
@@ -150,23 +298,29 @@ APPROVAL = """if True:
     sys.path.insert(0, sys.argv[1])
     import httpx, service
 
-    def kinds(reply):
-        return [line.removeprefix("event: ") for line in reply.text.splitlines() if line.startswith("event: ")]
+    def kinds(text):
+        return [line.removeprefix("event: ") for line in text.splitlines() if line.startswith("event: ")]
 
     async def main():
         async with service.lifespan(service.app), httpx.AsyncClient(transport=httpx.ASGITransport(service.app), base_url="http://here") as http:
             begun = await http.post("/sessions/ada/turns", params={"text": "refund order 7", "id": "t1"})
-            print(begun.status_code, kinds(begun), '"status":"interrupted"' in begun.text)
-            print([(one["id"], one["session"]) for one in (await http.get("/turns")).json()])
-            last = [line.removeprefix("id: ") for line in begun.text.splitlines() if line.startswith("id: ")][-1]
-            print((await http.post("/turns/t1/answers", json={"approve": True})).status_code)
-            while (await service.app.state.runner.info("t1")).status != "completed":
+            print(begun.status_code, begun.json())
+            following = asyncio.create_task(http.get("/turns/t1/events"))
+            while not (waiting := (await http.get("/turns")).json()):
                 await asyncio.sleep(0.01)
-            rest = await http.get("/turns/t1/events", headers={"Last-Event-ID": last})
-            print(kinds(rest), '"status":"completed"' in rest.text, "order 7 is refunded" in rest.text)
-            print((await http.post("/turns/t1/answers", json={"approve": True})).status_code, (await http.get("/turns/t2/events")).status_code)
+            (turn,) = waiting
+            print((turn["id"], turn["session"]), following.done())
+            answer = {"interrupt": turn["waits_for"][0]["interrupt"], "approve": True}
+            print((await http.post("/turns/t1/answers", json={"approve": True})).status_code)
+            print((await http.post("/turns/t1/answers", json=answer)).status_code)
+            whole = (await following).text
+            print(kinds(whole), '"status":"completed"' in whole, "Done: order 7 is refunded" in whole, "arguments" in whole)
+            first = [line.removeprefix("id: ") for line in whole.splitlines() if line.startswith("id: ")][0]
+            print(kinds((await http.get("/turns/t1/events", headers={"Last-Event-ID": first})).text))
+            print((await http.post("/turns/t1/answers", json=answer)).status_code, (await http.get("/turns/t2/events")).status_code)
+            print((await http.post("/sessions/bob", params={"text": "hello"})).json())
             print((await http.get("/health/live")).status_code, (await http.get("/health/ready")).status_code)
-            service.app.state.leaving.set()
+            service.app.state.shutdown.set()
             print((await http.get("/health/ready")).status_code, (await http.post("/sessions/ada/turns", params={"text": "x"})).status_code)
 
     asyncio.run(main())
@@ -175,14 +329,24 @@ APPROVAL = """if True:
 
 def test_a_turn_waits_for_an_approval_that_comes_by_a_second_request(tmp_path):
     examples = Path(__file__).parents[1] / "examples"
-    done = subprocess.run([sys.executable, "-c", APPROVAL, str(examples)], cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", APPROVAL, str(examples)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "200 ['message', 'interrupted', 'end'] True",
-        "[('t1', 'ada')]",
+        "202 {'id': 't1'}",
+        "('t1', 'ada') False",
+        "422",
         "202",
-        "['message', 'message', 'end'] True True",
+        "['interrupted', 'message', 'end'] True True False",
+        "['message', 'end']",
         "409 404",
+        "You said: hello",
         "200 200",
         "503 503",
     ]

@@ -1,7 +1,10 @@
-"""Processes with one store are killed and stopped at random, again and again: what was promised holds all the same, and all that was asked for comes to its end.
+"""Processes with one store are killed and stopped at random, again and again: what was promised
+holds all the same, and all that was asked for comes to its end.
 
-A minute of it on each store is a part of what has to pass: `pytest tests/test_storm.py --storm-seconds 60 --timeout 300`. `--storm-seed` repeats who is killed
-and stopped, and when; `--storm-store` chooses one store. For longer than a minute or two: `python -m tests.storm sqlite 3600`.
+A minute of it on each store is a part of what has to pass: `pytest tests/test_storm.py
+--storm-seconds 60 --timeout 300`. `--storm-seed` repeats who is killed and stopped, and when;
+`--storm-store` chooses one store. For longer than a minute or two: `python -m tests.storm sqlite
+3600`.
 """
 
 import json
@@ -15,16 +18,25 @@ from tests.storm import WORKERS, schedule, storm
 from tests.storm_log import Logs
 
 SEED = 5
-SESSION_RUN = next(f"r{number}" for number in count() if session_of(SEED, f"r{number}") and plan(SEED, f"r{number}") == [["pay"]])
+SESSION_RUN = next(
+    f"r{number}"
+    for number in count()
+    if session_of(SEED, f"r{number}") and plan(SEED, f"r{number}") == [["pay"]]
+)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["sqlite", "redis", "postgres"])
-def test_g13_in_a_storm_each_run_has_one_owner_and_comes_to_its_end_once(store_recipe, tmp_path, pytestconfig, kind):
+def test_g13_in_a_storm_each_run_has_one_owner_and_comes_to_its_end_once(
+    store_recipe, tmp_path, pytestconfig, kind
+):
     if pytestconfig.getoption("--storm-store") not in (None, kind):
         pytest.skip("--storm-store says another one")
-    seconds, seed = pytestconfig.getoption("--storm-seconds"), pytestconfig.getoption("--storm-seed")
+    seconds, seed = (
+        pytestconfig.getoption("--storm-seconds"),
+        pytestconfig.getoption("--storm-seed"),
+    )
     seed = random.randrange(10**6) if seed is None else seed
     print(f"--storm-seed {seed} --storm-store {kind}")
     problems, figures = storm(store_recipe(kind), tmp_path, seed, seconds)
@@ -45,15 +57,41 @@ def test_a_seed_repeats_who_is_killed_and_stopped_and_when():
 
 
 def start(t, fence, *, call="pay r 0 0", name="k", of="r", look=None, number="c"):
-    return {"t": t, "what": "start", "run": of, "call": call, "id": number, "key": name, "fence": fence, "look": t if look is None else look}
+    return {
+        "t": t,
+        "what": "start",
+        "run": of,
+        "call": call,
+        "id": number,
+        "key": name,
+        "fence": fence,
+        "look": t if look is None else look,
+    }
 
 
 def shown(t, fence, seq, content="x", *, result_of=None, made=None):
-    return {"t": t, "what": "shown", "run": "r", "seq": seq, "content": content, "result_of": result_of, "fence": fence, "made": t if made is None else made}
+    return {
+        "t": t,
+        "what": "shown",
+        "run": "r",
+        "seq": seq,
+        "content": content,
+        "result_of": result_of,
+        "fence": fence,
+        "made": t if made is None else made,
+    }
 
 
 def ended(t, said="r done", status="completed", of="r"):
-    return {"t": t, "what": "ended", "run": of, "status": status, "said": said, "error": "None", "by": "asker"}
+    return {
+        "t": t,
+        "what": "ended",
+        "run": of,
+        "status": status,
+        "said": said,
+        "error": "None",
+        "by": "asker",
+    }
 
 
 def asked(t, of="r", session=None):
@@ -61,7 +99,12 @@ def asked(t, of="r", session=None):
 
 
 def history(*said):
-    return {"t": 9, "what": "history", "session": session_of(SEED, SESSION_RUN), "said": [text.split(" ", 1) for text in said]}
+    return {
+        "t": 9,
+        "what": "history",
+        "session": session_of(SEED, SESSION_RUN),
+        "said": [text.split(" ", 1) for text in said],
+    }
 
 
 R = SESSION_RUN
@@ -72,7 +115,18 @@ OF_R = asked(0, R, session_of(SEED, R)), ended(8, f"{R} done", of=R)
 @pytest.mark.parametrize(
     ("lines", "found"),
     [
-        ([asked(0), start(1, 1), shown(2, 1, 1), start(3, 2), shown(4, 2, 2), ended(5), ended(6)], None),
+        (
+            [
+                asked(0),
+                start(1, 1),
+                shown(2, 1, 1),
+                start(3, 2),
+                shown(4, 2, 2),
+                ended(5),
+                ended(6),
+            ],
+            None,
+        ),
         ([shown(1, 1, 1, "x"), shown(2, 2, 1, "y")], "numbers"),
         ([shown(1, 1, 1), shown(2, 1, 2), shown(3, 2, 2)], "owners"),
         ([shown(1, 1, 1, made=7), shown(2, 2, 1, made=7), shown(3, 2, 2)], None),

@@ -16,6 +16,8 @@ from tests import pages
 PAGE = pages.ROOT / "docs" / "tutorial.md"
 SHELL = re.compile(r"```sh\n(?P<said>.*?)```\n(?:```text\n(?P<output>.*?)```\n)?", re.DOTALL)
 PORT = "8000"  # that of the page
+INTERRUPT = re.compile(r"[0-9a-f]{24}\.ada-2")
+SHOWN = INTERRUPT.search(PAGE.read_text()).group()
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -33,16 +35,19 @@ class Shell:
     def __init__(self, folder):
         self.folder = folder
         self.service = None
+        self.interrupt = None  # the one that waits; the page shows another id
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             self.port = str(found.getsockname()[1])
 
     def type(self, line):
-        words = shlex.split(line.replace(PORT, self.port))
+        words = shlex.split(INTERRUPT.sub(self.interrupt or "", line.replace(PORT, self.port)))
         match words:
             case ["uvicorn", *options, "&"]:
                 command = [sys.executable, "-W", "error", "-m", "uvicorn", *options]
-                self.service = subprocess.Popen(command, cwd=self.folder, env=pages.environment(), stdout=subprocess.DEVNULL)
+                self.service = subprocess.Popen(
+                    command, cwd=self.folder, env=pages.environment(), stdout=subprocess.DEVNULL
+                )
                 self.wait_until_it_answers()
             case ["kill", "-9", "%1"]:
                 self.service.kill()
@@ -56,9 +61,16 @@ class Shell:
         return None
 
     def ask(self, options, address):
-        headers = [value.partition(": ") for option, value in itertools.pairwise(options) if option == "-H"]
+        headers = [
+            value.partition(": ") for option, value in itertools.pairwise(options) if option == "-H"
+        ]
         method = "POST" if "POST" in options else "GET"
-        return httpx.request(method, address, headers={name: value for name, _, value in headers}, timeout=60).text
+        text = httpx.request(
+            method, address, headers={name: value for name, _, value in headers}, timeout=60
+        ).text
+        if found := INTERRUPT.search(text):
+            self.interrupt = found.group()
+        return INTERRUPT.sub(SHOWN, text)
 
     def wait_until_it_answers(self):
         """Asking is the only way to learn that a server has begun to listen."""
@@ -76,7 +88,15 @@ class Shell:
 
 def test_its_tests_pass(folder):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_support.py"]
-    done = subprocess.run(command, cwd=folder, env=pages.environment(), capture_output=True, text=True, check=False, timeout=200)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=pages.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
 
@@ -90,12 +110,16 @@ def test_its_service_answers_what_the_page_says_and_loses_nothing_when_it_is_kil
     shell = Shell(folder)
     try:
         streamed = []
-        for block in SHELL.finditer(PAGE.read_text()[PAGE.read_text().index("Start it, and be a customer") :]):
+        for block in SHELL.finditer(
+            PAGE.read_text()[PAGE.read_text().index("Start it, and act as a customer") :]
+        ):
             answers = [shell.type(line) for line in block["said"].splitlines()]
             if block["output"] is None:
                 streamed += answers
             else:
-                assert [answer for answer in answers if answer is not None] == block["output"].splitlines()
+                assert [answer for answer in answers if answer is not None] == block[
+                    "output"
+                ].splitlines()
         (events,) = streamed
         assert re.findall(r"^id: (\d+)$", events, re.MULTILINE) == ["6"]
         assert "event: end" in events

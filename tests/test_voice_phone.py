@@ -1,4 +1,6 @@
-"""examples/voice_phone.py, called by a telephone of Twilio's manner: mu-law both ways, marks, an interruption, an approval by a key, and signatures."""
+"""examples/voice_phone.py, called by a telephone of Twilio's manner: mu-law both ways, marks, an
+interruption, an approval by a key, and signatures.
+"""
 
 import asyncio
 import base64
@@ -18,7 +20,11 @@ LOUD, QUIET = bytes([0x90, 0x10] * 80), b"\xff" * 160  # 20 ms each
 
 
 def signature(text):
-    return {"x-twilio-signature": base64.b64encode(hmac.new(TOKEN.encode(), text.encode(), hashlib.sha1).digest()).decode()}
+    return {
+        "x-twilio-signature": base64.b64encode(
+            hmac.new(TOKEN.encode(), text.encode(), hashlib.sha1).digest()
+        ).decode()
+    }
 
 
 class Telephone:
@@ -32,7 +38,9 @@ class Telephone:
 
     async def say_something(self):
         for chunk in [LOUD] * 10 + [QUIET] * 30:
-            await self.tell("media", media={"track": "inbound", "payload": base64.b64encode(chunk).decode()})
+            await self.tell(
+                "media", media={"track": "inbound", "payload": base64.b64encode(chunk).decode()}
+            )
 
     async def until(self, event):
         """What comes, up to a message of that kind."""
@@ -63,13 +71,26 @@ async def printed(stream, text):
 
 def test_a_telephone_call(run):
     async def main():
-        async with served_example("voice_phone") as (port, output), aiohttp.ClientSession() as http, asyncio.timeout(60):
+        async with (
+            served_example("voice_phone") as (port, output),
+            aiohttp.ClientSession() as http,
+            asyncio.timeout(60),
+        ):
             async with http.post(f"http://127.0.0.1:{port}/incoming") as answer:
                 assert '<Stream url="ws://' in await answer.text()
             async with http.ws_connect(f"http://127.0.0.1:{port}/media") as socket:
                 phone = Telephone(socket)
                 await phone.tell("connected", protocol="Call")
-                await phone.tell("start", start={"mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1}})
+                await phone.tell(
+                    "start",
+                    start={
+                        "mediaFormat": {
+                            "encoding": "audio/x-mulaw",
+                            "sampleRate": 8000,
+                            "channels": 1,
+                        }
+                    },
+                )
                 await phone.say_something()
                 greeting = await phone.hear_marks(15)  # 1.5 s, in pieces of 100 ms
                 await phone.say_something()
@@ -94,18 +115,30 @@ def test_a_telephone_call(run):
 def test_what_twilio_has_not_signed_is_refused(run):
     async def main():
         environment = {"TWILIO_AUTH_TOKEN": TOKEN, "PUBLIC_URL": "https://desk.example.com"}
-        async with served_example("voice_phone", **environment) as (port, _), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http:
+        async with (
+            served_example("voice_phone", **environment) as (port, _),
+            aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
+        ):
             form = {"To": "+1", "CallSid": "CA1"}
             async with http.post("/incoming", data=form) as unsigned:
                 pass
-            async with http.post("/incoming", data=form, headers=signature("https://desk.example.com/incomingCallSidCA1To+1")) as signed:
+            async with http.post(
+                "/incoming",
+                data=form,
+                headers=signature("https://desk.example.com/incomingCallSidCA1To+1"),
+            ) as signed:
                 told = await signed.text()
             with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
                 await http.ws_connect("/media")
-            async with http.ws_connect("/media", headers=signature("wss://desk.example.com/media")) as socket:
+            async with http.ws_connect(
+                "/media", headers=signature("wss://desk.example.com/media")
+            ) as socket:
                 await socket.send_json({"event": "connected"})
             return unsigned.status, signed.status, told, refused.value.status
 
     unsigned, signed, told, refused = run(main())
     assert (unsigned, signed, refused) == (403, 200, 403)
-    assert told == '<Response><Connect><Stream url="wss://desk.example.com/media"/></Connect></Response>'
+    assert (
+        told
+        == '<Response><Connect><Stream url="wss://desk.example.com/media"/></Connect></Response>'
+    )

@@ -1,17 +1,18 @@
-"""The agent that a chat model plays.
+"""The agent driven by a chat model: the loop of model and tools.
 
-Owns the loop of model and tools. Its files, each importing only from those above it:
+Each module imports only from those listed above it:
 
-    tool_call       one call of a tool: its retries, its timeout, what the log says of its failure
-    tool_round      one round of tool calls
-    answer          the form that a final answer must have
-    overridden      an agent with other models and tools, for a test
-    toolsets        an agent whose tools are known only when it plays
-    setup           what the model is shown
-    said            what the agent has said so far, read
-    asking          one call of the model, with what is around it
-    loop            model, tools, model, … until a reply has no calls; where `after_model` and `after_tools` end it
-    chat_model_agent `ChatModelAgent`, what users make
+    tool_call         one call of a tool: its retries, its timeout, the log record of its failure
+    tool_round        one round of tool calls
+    answer            the form that a final answer must have
+    overridden        an agent with other models and tools, for a test
+    toolsets          an agent whose tools become known only when it runs
+    setup             the parts of a model's request that do not depend on the run
+    said              readings of the agent's messages so far
+    asking            one call of the model, with its hooks, middleware and stream
+    loop              model, tools, model, … until a reply has no calls; where `after_model` and
+                      `after_tools` end it
+    chat_model_agent  `ChatModelAgent`, the class that users instantiate
 
-It must never keep anything of a run in a definition.
+A definition stores nothing of a run.
 """

@@ -1,7 +1,8 @@
 """The form that an agent's final answer must have.
 
-Owns: the schema that the model is told of, and the making of an instance from its text. A model's answer is an object: what is none, such as a list, is
-asked for as the field `response` of one; but a model that answers with the bare thing is understood, too.
+The schema for the model, and the parsing of its text. A model answers with an object. A type that
+is not an object, such as a list, is wrapped in an object with the field `response`; an answer
+without the wrapper is accepted, too.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from ..tools.strict_schema import ensure_strict_json_schema
 
 __all__ = ["AnswerForm"]
 
+_MOST_ERRORS: Final = 10
+_MOST_SHOWN: Final = 200
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class AnswerForm:
-    """What a model's text is to be read as."""
+    """Parses a model's text as an instance of the output type."""
 
     __slots__ = ("_adapter", "_wrapper", "schema")
 
     def __init__(self, output_type: Any, agent_name: str) -> None:
-        from pydantic import TypeAdapter, create_model  # noqa: PLC0415 -- it takes time to import, and few agents need it
+        from pydantic import TypeAdapter, create_model  # noqa: PLC0415 -- slow to import, rarely needed
         from pydantic.errors import PydanticUserError  # noqa: PLC0415 -- as above
 
         title = getattr(output_type, "__name__", "answer")
@@ -32,7 +35,9 @@ class AnswerForm:
             self._adapter: TypeAdapter[object] = TypeAdapter(output_type)
             schema = self._adapter.json_schema()
         except PydanticUserError as problem:
-            msg = f"agent {agent_name!r}: output_type={title} cannot be a schema: {problem}"
+            msg = (
+                f"agent {agent_name!r}: output_type must have a JSON schema, got {title}: {problem}"
+            )
             raise UsageError(msg, agent=agent_name) from problem
         self._wrapper: Any = None
         if schema.get("type") != "object":
@@ -45,8 +50,8 @@ class AnswerForm:
             self.schema = OutputSchema(name, schema, strict=False)
 
     def parse(self, text: str) -> tuple[object, str | None]:
-        """An instance, or what is wrong with the text, in one line."""
-        from pydantic import ValidationError  # noqa: PLC0415 -- it is there already
+        """Return an instance and None, or None and the problem with the text in one line."""
+        from pydantic import ValidationError  # noqa: PLC0415 -- already imported
 
         text = _without_fence(text)
         try:
@@ -60,7 +65,7 @@ class AnswerForm:
             return None, _what(error)
 
     def _bare(self, text: str, error: object) -> tuple[object, str | None]:
-        """The answer without the field around it, if it is that; or else what was wrong with it."""
+        """Parse the answer without the wrapping field, or return the wrapped form's problem."""
         from pydantic import ValidationError  # noqa: PLC0415 -- as above
 
         try:
@@ -70,12 +75,19 @@ class AnswerForm:
 
 
 def _what(error: Any) -> str:
-    problems = (f"{'.'.join(str(part) for part in one['loc']) or 'answer'}: {one['msg']}" for one in error.errors(include_url=False))
+    """Describe the first errors in one line. The model receives this text, and each token costs."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    problems = [
+        f"{'.'.join(str(part) for part in one['loc']) or 'answer'}: {one['msg']}"[:_MOST_SHOWN]
+        for one in found[:_MOST_ERRORS]
+    ]
+    if len(found) > _MOST_ERRORS:
+        problems.append(f"and {len(found) - _MOST_ERRORS} more")
     return " ".join("; ".join(problems).split())
 
 
 def _without_fence(text: str) -> str:
-    """The JSON in a Markdown fence, which models like to put around it."""
+    """Return the JSON inside a Markdown fence, which models often add."""
     stripped = text.strip()
     if stripped.startswith("```") and stripped.endswith("```"):
         return stripped[3:-3].removeprefix("json").strip()

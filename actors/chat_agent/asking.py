@@ -1,6 +1,6 @@
-"""One call of a chat model, with what stands around it: settings, hooks, middleware, the stream of its pieces.
+"""One call of a chat model: its settings, hooks, middleware and stream of deltas.
 
-Owns: how a request is made up, and what becomes of the replies that are not used. It must never decide what follows from a reply: the loop does.
+It builds the request and counts the usage of discarded replies. The loop decides the next step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from ...runtime.data.events import AgentEvent
 from ...runtime.errors import ModelBehaviorError, ModelError, ModelRetry, UsageError
 from ...runtime.maybe_await import maybe_await
 from ...runtime.models import ModelRequest, ModelSettings, ToolSpec, answer_of, stream_of
-from ...runtime.quick_init import maker
 from ...runtime.telemetry.model_calls import ModelCall, watched_answer
 from .said import with_ids
 from .setup import PLACEHOLDER, Setup, closest
@@ -35,20 +34,40 @@ __all__ = ["OFF", "Asking", "kept"]
 
 T = TypeVar("T")
 
-_new_request: Final = maker(ModelRequest)
 
 OFF: Final = "off"
-"""Where an agent notes which handoffs its model was not shown."""
+"""The key of the note that lists the handoffs an agent's model was not shown."""
 
 
 class Asking(TellsLast):
-    """The calls of the model in one play of an agent."""
+    """The model calls of one run of an agent."""
 
-    __slots__ = ("_agent", "_context", "_door", "_gate", "_given", "_hooked", "_is_bare", "_model", "_opening", "_options", "_replies", "_setup")
+    __slots__ = (
+        "_agent",
+        "_context",
+        "_door",
+        "_gate",
+        "_given",
+        "_hooked",
+        "_is_bare",
+        "_model",
+        "_opening",
+        "_options",
+        "_replies",
+        "_setup",
+    )
 
-    _replies: list[Message]  # of the call under way; made when there is something around that
+    # replies of the current call; set only by a call with middleware or a stream
+    _replies: list[Message]
 
-    def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext, door: AgentDoor) -> None:
+    def __init__(
+        self,
+        agent: ChatModelAgent,
+        setup: Setup,
+        given: AgentInput,
+        context: AgentContext,
+        door: AgentDoor,
+    ) -> None:
         self._agent = agent
         self._setup = setup
         self._given = given
@@ -59,51 +78,78 @@ class Asking(TellsLast):
         run = door.run
         self._options = door.options
         self._hooked = bool(run.hooks) or door.invocation.node.agent.hooks is not None
-        # Whether nothing stands around a call of the model, so that it needs no frame of its own as long as that takes.
-        self._is_bare = not (self._hooked or setup.stands_around or given.streaming or run.watch is not None or run.lease is not None)
+        # Whether a model call has no wrappers, so that it needs no frame of its own that lives as
+        # long as the call.
+        self._is_bare = not (
+            self._hooked
+            or setup.stands_around
+            or given.streaming
+            or run.watch is not None
+            or run.lease is not None
+        )
         self.is_last = False
-        self._gate: asyncio.Future[None] | None = None  # what looks at the input, as long as nothing may be shown
-        self._opening: tuple[Message, ...] | None = None  # what every request of this play begins with; None until the first event is asked for
+        # The running input guardrails, as long as they withhold the output.
+        self._gate: asyncio.Future[None] | None = None
+        self._opening: tuple[Message, ...] | None = (
+            # The messages that open every request of this run; None until the first event is
+            # requested.
+            None
+        )
 
     async def _make_opening(self) -> tuple[Message, ...]:
-        """The messages that every request of this play begins with, where they are not the same for all runs."""
+        """Build the opening messages of every request, if they are not the same for all runs."""
         agent, setup, given = self._agent, self._setup, self._given
         instruction: Any = instruction_option(self._door.options, agent.name)
         instruction = agent.instruction if instruction is None else instruction
         if callable(instruction):
             text = await maybe_await(instruction(self._context))
             if not isinstance(text, str):
-                msg = f"agent {agent.name!r}: its instruction function returned {text!r}, which is no text."
+                msg = (
+                    f"agent {agent.name!r}: its instruction function must return a string, got "
+                    f"{text!r}."
+                )
                 raise UsageError(msg, agent=agent.name)
         else:
             text = PLACEHOLDER.sub(self._fill, instruction) if instruction else ""
         text = setup.joined(text)
         if agent.make_model_input is not None:
-            return self._checked(await maybe_await(agent.make_model_input(text, given, self._context)), "make_model_input")
+            return self._checked(
+                await maybe_await(agent.make_model_input(text, given, self._context)),
+                "make_model_input",
+            )
         return (Message("system", text), *given.messages) if text else given.messages
 
     def _checked(self, made: object, maker: str) -> tuple[Message, ...]:
         messages = tuple(made) if isinstance(made, Iterable) else (made,)
         for message in messages:
             if not isinstance(message, Message):
-                msg = f"agent {self._agent.name!r}: {maker} returned {made!r}: return a sequence of Message."
+                msg = (
+                    f"agent {self._agent.name!r}: {maker} must return a sequence of Message, "
+                    f"got {made!r}."
+                )
                 raise UsageError(msg, agent=self._agent.name)
         return messages
 
     def _fill(self, match: Any) -> str:
-        """The session value of that name, if there is one."""
+        """Return the session value of that name, or the placeholder unchanged if there is none."""
         session, key = self._door.run.session, match.group(1)
         if key in session:
             return str(session[key])
         if self._agent.strict_instruction and key.isidentifier():
             meant = closest(key, session)
             if meant is not None:
-                msg = f"agent {self._agent.name!r}: its instruction has {{{key}}}, and there is no session value of that name: is {{{meant}}} meant? "
-                raise UsageError(msg + "If not, give the agent strict_instruction=False: then it stays as it is.", agent=self._agent.name)
+                msg = (
+                    f"agent {self._agent.name!r}: its instruction has {{{key}}}, but there is no "
+                    f"session value of that name. Did you mean {{{meant}}}? "
+                )
+                raise UsageError(
+                    msg + "If not, pass strict_instruction=False: then it stays unchanged.",
+                    agent=self._agent.name,
+                )
         return str(match.group(0))
 
     async def ask(self, said: list[Message]) -> Message:
-        """One call of the model, with what stands around it."""
+        """Call the model once, with its hooks, middleware and stream."""
         request = self._request(said)
         if self._setup.prepares:
             request = await self._prepared(request)
@@ -127,14 +173,14 @@ class Asking(TellsLast):
         return reply
 
     def _usable(self, reply: Message, said: list[Message]) -> Message:
-        """The model's reply as it is recorded. Raises, if it is none."""
+        """Return the model's reply as it is recorded. Raise if it is not an assistant message."""
         if not isinstance(reply, Message) or reply.role != "assistant":
             self._count(reply)
             self._check(reply)
         return with_ids(reply, said) if reply.tool_calls else reply
 
     async def _ask_watched(self, request: ModelRequest) -> Message:
-        """The plain call, with something that looks on."""
+        """Make the plain call under observation."""
         try:
             return await self._answer(request)
         except ModelError as error:
@@ -144,35 +190,57 @@ class Asking(TellsLast):
     async def _answer(self, request: ModelRequest) -> Message:
         watch = self._door.run.watch
         answer = answer_of(self._model, request)
-        return await (answer if watch is None else watched_answer(watch, self._model, request, self._agent.name, answer))
+        return await (
+            answer
+            if watch is None
+            else watched_answer(watch, self._model, request, self._agent.name, answer)
+        )
 
     def _request(self, said: list[Message]) -> ModelRequest:
-        """What the model is asked, if nothing changes it."""
+        """Build the request, before any modification."""
         agent, setup, door, opening = self._agent, self._setup, self._door, self._opening
         assert opening is not None
         messages = (*opening, *complete_calls(said)) if said else opening
         if setup.answer is not None and (problem := door.notes.get("problem")) is not None:
             messages = (*messages, Message("user", problem))
         options = self._options
-        settings = agent.model_settings if not options else model_options(options, agent.name, agent.model_settings)
+        settings = (
+            agent.model_settings
+            if not options
+            else model_options(options, agent.name, agent.model_settings)
+        )
         if not agent.parallel_tool_calls and setup.specs and settings.parallel_tool_calls is None:
             settings = replace(settings, parallel_tool_calls=False)
         if said and agent.reset_tool_choice:
             settings = _with_free_choice(settings, agent.model, said)
-        return _new_request(messages, setup.specs, settings.tool_choice, settings, None if setup.answer is None else setup.answer.schema)
+        return ModelRequest(
+            messages,
+            setup.specs,
+            settings.tool_choice,
+            settings,
+            None if setup.answer is None else setup.answer.schema,
+        )
 
     async def _prepared(self, request: ModelRequest) -> ModelRequest:
-        """The request as the agent's modifier, the handoffs that are enabled and the middleware leave it."""
+        """Apply the agent's modifier, the enabled handoffs and the middleware to the request."""
         if self._agent.message_modifier is not None:
-            request = replace(request, messages=await self._modified(request.messages))
+            request = request.replace(messages=await self._modified(request.messages))
         if self._setup.rules.handoffs:
-            request = replace(request, tools=await self._shown_specs())
+            request = request.replace(tools=await self._shown_specs())
         for middleware in self._setup.before_model:
-            request = kept(await maybe_await(middleware.before_model(self._context, request)), request, middleware, "before_model")
+            request = kept(
+                await maybe_await(middleware.before_model(self._context, request)),
+                request,
+                middleware,
+                "before_model",
+            )
         return request
 
     async def _ask_around(self, request: ModelRequest) -> Message:
-        """The same with what is around the call: middleware, or a stream. Replies that were taken back have cost something, too."""
+        """Call the model through the middleware or as a stream.
+
+        Discarded replies count towards the usage, too.
+        """
         setup, context = self._setup, self._context
         call: Callable[[ModelRequest], Awaitable[Message]] = self._call
         for middleware in setup.wrap_model:
@@ -183,38 +251,53 @@ class Asking(TellsLast):
             reply = await call(request)
             self._check(reply)
             for middleware in setup.after_model:
-                reply = kept(await maybe_await(middleware.after_model(context, reply)), reply, middleware, "after_model")
+                reply = kept(
+                    await maybe_await(middleware.after_model(context, reply)),
+                    reply,
+                    middleware,
+                    "after_model",
+                )
                 self._check(reply)
             recorded = reply.id
         except ModelError as error:
             if isinstance(error.message, Message):
-                replies.append(error.message)  # of no use, but it has cost something
+                replies.append(error.message)  # unusable, but it counts towards the usage
             raise
         finally:
-            # The one that is recorded is counted there.
+            # The recorded reply is counted when it is recorded.
             for other in replies:
                 if other.usage is not None and other.id != recorded:
                     self._door.run.usage += other.usage
         return reply
 
     def _count(self, reply: object) -> None:
-        """It is of no use, but it has cost something."""
+        """Count the usage of an unusable reply."""
         if isinstance(reply, Message) and reply.usage is not None:
             self._door.run.usage += reply.usage
 
     async def _modified(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """The messages as the agent's modifier makes them, each call with its result."""
+        """Return the messages after the agent's modifier, with a result for each call."""
         modifier = self._agent.message_modifier
         assert modifier is not None
-        return tuple(complete_calls(list(self._checked(await maybe_await(modifier(self._context, messages)), "message_modifier"))))
+        return tuple(
+            complete_calls(
+                list(
+                    self._checked(
+                        await maybe_await(modifier(self._context, messages)), "message_modifier"
+                    )
+                )
+            )
+        )
 
     async def _shown_specs(self) -> tuple[ToolSpec, ...]:
-        """The tools, without those handoffs that are not enabled now."""
+        """Return the tools, without the handoffs that are disabled now."""
         setup, door = self._setup, self._door
         asked = [one for one in setup.rules.handoffs.values() if one.is_enabled is not True]
         if not asked:
             return setup.specs
-        enabled = await door.at_once([one.enabled(door.run, self._agent) for one in asked])
+        enabled = await door.at_once(
+            [one.enabled(door.run, self._agent) for one in asked], "is_enabled of a handoff"
+        )
         off = [one.tool_name for one, is_on in zip(asked, enabled, strict=True) if not is_on]
         if off or OFF in door.notes:
             door.notes[OFF] = off
@@ -262,15 +345,21 @@ class Asking(TellsLast):
         return whole
 
     def _check(self, reply: Any) -> None:
-        """Raise, if that is no message."""
+        """Raise if the reply is not an assistant message."""
         if isinstance(reply, Message) and reply.role == "assistant":
             return
         what = "nothing" if reply is None else repr(reply)
-        msg = f"the model {self._model!r} of agent {self._agent.name!r} returned {what}: a model returns an assistant Message."
+        msg = (
+            f"the model {self._model!r} of agent {self._agent.name!r} returned {what}. Return "
+            "an assistant Message."
+        )
         raise ModelBehaviorError(msg, run=self._door.run.run_id, agent=self._agent.name)
 
     async def _may_show(self) -> None:
-        """Wait until the input was looked at. If it must not be, nothing is shown: the task that asks is cancelled here."""
+        """Wait until the input guardrails finish.
+
+        If they refuse the input, nothing is shown: this task waits here until it is cancelled.
+        """
         gate = self._gate
         if gate is not None:
             await asyncio.wait((gate,))
@@ -280,7 +369,10 @@ class Asking(TellsLast):
 
 
 def _with_free_choice(settings: ModelSettings, model: object, said: list[Message]) -> ModelSettings:
-    """The settings of a request after a round of tools: a model that has to call one each time would never come to an answer."""
+    """Return the settings of a request after a round of tools.
+
+    A model that must call a tool each time would never produce an answer.
+    """
     own = getattr(model, "settings", None)
     choice = settings.tool_choice or (own.tool_choice if isinstance(own, ModelSettings) else None)
     if choice in (None, "auto", "none") or all(message.role != "tool" for message in said):
@@ -288,7 +380,11 @@ def _with_free_choice(settings: ModelSettings, model: object, said: list[Message
     return replace(settings, tool_choice="auto")
 
 
-def _around(middleware: Middleware, context: AgentContext, inner: Callable[[ModelRequest], Awaitable[Message]]) -> Callable[[ModelRequest], Awaitable[Message]]:
+def _around(
+    middleware: Middleware,
+    context: AgentContext,
+    inner: Callable[[ModelRequest], Awaitable[Message]],
+) -> Callable[[ModelRequest], Awaitable[Message]]:
     async def outer(request: ModelRequest) -> Message:
         reply: Message = await maybe_await(middleware.wrap_model(context, request, inner))
         return reply
@@ -297,10 +393,13 @@ def _around(middleware: Middleware, context: AgentContext, inner: Callable[[Mode
 
 
 def kept(given: Any, before: T, middleware: Middleware, stage: str) -> T:
-    """What a middleware has returned; or what there was, if it returned nothing."""
+    """Return the value that a middleware returned, or the previous value if it returned None."""
     if given is None:
         return before
     if not isinstance(given, type(before)):
-        msg = f"{type(middleware).__name__}.{stage}() returned {given!r}: return an instance of {type(before).__name__}, or None to leave it."
+        msg = (
+            f"{type(middleware).__name__}.{stage}() must return an instance of "
+            f"{type(before).__name__}, or None to leave it unchanged, got {given!r}."
+        )
         raise UsageError(msg)
     return given

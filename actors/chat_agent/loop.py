@@ -1,7 +1,8 @@
-"""The loop of a chat model's agent: look at what has been said, take the next step, have it recorded.
+"""The loop of a chat model's agent: read the messages so far, take the next step, record it.
 
-Owns: one play of the loop. It has no state of its own: what is next follows from the messages that the agent has said in this invocation. So to
-start, to go on after a failure and to go on after an interrupt are one and the same.
+The loop has no state of its own: the next step follows from the agent's messages in this
+invocation. So starting, retrying after a failure and resuming after an interrupt are the same
+operation.
 """
 
 from __future__ import annotations
@@ -15,11 +16,20 @@ from ...runtime.agent.context import AgentContext
 from ...runtime.agent.door import AgentDoor
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, ToolCall
-from ...runtime.data.events import AgentEvent, unstamped
+from ...runtime.data.events import AgentEvent
+from ...runtime.data.whole_reply import is_cut_off, why_cut_off
 from ...runtime.errors import MaxIterationsExceeded, ModelBehaviorError, ModelError
 from ...runtime.maybe_await import maybe_await
 from ...runtime.models import answer_of
-from ..guardrail import InputGuardrail, OutputGuardrail, applying, check_all, for_every_agent, last_input, names_before
+from ..guardrail import (
+    InputGuardrail,
+    OutputGuardrail,
+    applying,
+    check_all,
+    for_every_agent,
+    last_input,
+    names_before,
+)
 from ..handoffs.step import follow_again, hand_off
 from .answer import AnswerForm
 from .asking import OFF, Asking, kept
@@ -38,39 +48,75 @@ _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class React(Asking):
-    """One play of a chat model's agent, event by event. No generator: that keeps a frame, and takes 3 µs more for each play."""
+    """One run of a chat model's agent, event by event.
+
+    It is not a generator, because a generator retains a frame and takes 3 µs longer for each run.
+    """
 
     __slots__ = ("_has_answered", "_input_checks", "_output_checks", "_problem")
 
-    def __init__(self, agent: ChatModelAgent, setup: Setup, given: AgentInput, context: AgentContext, door: AgentDoor) -> None:
+    def __init__(
+        self,
+        agent: ChatModelAgent,
+        setup: Setup,
+        given: AgentInput,
+        context: AgentContext,
+        door: AgentDoor,
+    ) -> None:
         Asking.__init__(self, agent, setup, given, context, door)
         self._input_checks: Sequence[InputGuardrail] = ()
         self._output_checks: Sequence[OutputGuardrail] = ()
         invocation = door.invocation
         if setup.guards or len(invocation.names) > 1 or invocation.assignment.parent is not None:
             self._find_checks(names_before(invocation))
-        self._problem: ModelBehaviorError | None = None  # with the answer that was shown last: the agent fails with it
-        self._has_answered = False  # whether the model has said something without a call
+        # With the last answer shown; the agent fails with it.
+        self._problem: ModelBehaviorError | ModelError | None = None
+        self._has_answered = False  # whether the model has answered without a tool call
 
     def _find_checks(self, before: Sequence[str]) -> None:
-        """The guardrails that are for this play: its agent's own, and those of the agents before it that are for every agent."""
+        """Find the guardrails of this run.
+
+        They are the agent's own, and those of earlier agents that apply to every agent.
+        """
         agent, setup = self._agent, self._setup
         if before and setup.everywhere is None:
             setup.everywhere = for_every_agent(self._door.node)
         wide = (setup.everywhere if before else None) or _NOTHING
-        self._input_checks = applying(agent.input_guardrails, "input_guardrails", before, wide) if wide or agent.input_guardrails else ()
-        self._output_checks = applying(agent.output_guardrails, "output_guardrails", before, wide) if wide or agent.output_guardrails else ()
+        self._input_checks = (
+            applying(agent.input_guardrails, "input_guardrails", before, wide)
+            if wide or agent.input_guardrails
+            else ()
+        )
+        self._output_checks = (
+            applying(agent.output_guardrails, "output_guardrails", before, wide)
+            if wide or agent.output_guardrails
+            else ()
+        )
 
     async def next_event(self) -> AgentEvent | None:
-        """Take steps until there is an event, which is recorded before the next one is asked for."""
+        """Take steps until there is an event, which is recorded before the next call."""
         agent, setup, door = self._agent, self._setup, self._door
         invocation = door.invocation
         try:
             if self._opening is None:
                 for middleware in setup.before_agent:
-                    self._given = kept(await maybe_await(middleware.before_agent(self._context, self._given)), self._given, middleware, "before_agent")
-                prefix, given = None if self._options else setup.prefix, self._given.messages  # options may bring another instruction
-                self._opening = await self._make_opening() if prefix is None else (*prefix, *given) if prefix else given
+                    self._given = kept(
+                        await maybe_await(middleware.before_agent(self._context, self._given)),
+                        self._given,
+                        middleware,
+                        "before_agent",
+                    )
+                prefix, given = (
+                    None if self._options else setup.prefix,
+                    self._given.messages,
+                )  # options may contain another instruction
+                self._opening = (
+                    await self._make_opening()
+                    if prefix is None
+                    else (*prefix, *given)
+                    if prefix
+                    else given
+                )
             if self._problem is not None:
                 raise self._problem
             said = invocation.messages  # grows as events are recorded
@@ -86,11 +132,17 @@ class React(Asking):
                     elif not self._is_bare:
                         reply = await self.ask(said)
                     else:
-                        # Here, and with few variables: this frame is there as long as the model takes.
+                        # Inline, and with few variables, because this frame lives as long as the
+                        # model call.
                         try:
                             reply = await answer_of(self._model, self._request(said))
-                            if type(reply) is not Message or reply.role != "assistant" or reply.tool_calls:
-                                reply = self._usable(reply, said)  # nearly all final answers are usable as they are
+                            if (
+                                type(reply) is not Message
+                                or reply.role != "assistant"
+                                or reply.tool_calls
+                            ):
+                                # Nearly all final answers are usable unchanged.
+                                reply = self._usable(reply, said)
                         except ModelError as error:
                             self._count(error.message)
                             raise
@@ -99,13 +151,17 @@ class React(Asking):
                 if setup.answer is None or reply.tool_calls:
                     self._has_answered = not reply.tool_calls
                     if self._output_checks and self._has_answered:
+                        door.run.count(reply)
                         await self._check_output(reply.text)
-                    self.is_last = self._has_answered and agent.output_key is None and not setup.after_agent
-                    return unstamped(reply)
+                    self.is_last = (
+                        self._has_answered and agent.output_key is None and not setup.after_agent
+                    )
+                    return AgentEvent(message=reply)
                 parsed, self._problem = self._parsed(setup.answer, reply)
                 if self._output_checks and (parsed is not None or door.run.null_answer == reply.id):
+                    door.run.count(reply)
                     await self._check_output(parsed)
-                return unstamped(reply, None, parsed)
+                return AgentEvent(message=reply, custom_output=parsed)
             if agent.output_key is not None or setup.after_agent:
                 await self._end(said)
         except StopAsyncIteration as error:
@@ -114,7 +170,10 @@ class React(Asking):
         return None
 
     async def _work_off(self, said: list[Message]) -> bool:
-        """The calls of the last reply that have no result yet, if there are such. Returns whether the agent is to end now."""
+        """Run the calls of the last reply that have no result yet.
+
+        Returns whether the agent ends now.
+        """
         setup, door = self._setup, self._door
         while True:
             notes = door.invocation.notes or _NOTHING
@@ -127,18 +186,24 @@ class React(Asking):
             if door.invocation.transfer is not None:
                 if setup.rules.handoffs and door.invocation.following is None:
                     await follow_again(door, setup.rules, said)
-                return True  # a tool has handed over, and control does not come back
+                return True  # a tool has transferred, and control does not return
             if not calls:
                 return False
 
     def _is_done(self, said: list[Message]) -> bool:
-        """Whether what it has said is its answer. Raises, if it has asked too often."""
+        """Return whether the agent has answered. Raise if it called its model too often."""
         agent, door = self._agent, self._door
         notes = door.invocation.notes or _NOTHING
         if "returned" in notes or (not last_reply(said).tool_calls and "problem" not in notes):
             return True
-        if len(said) >= agent.max_iterations and sum(message.role == "assistant" for message in said) >= agent.max_iterations:
-            msg = f"agent {agent.name!r} has asked its model {agent.max_iterations} times, and it still wants more. Give it a larger max_iterations."
+        if (
+            len(said) >= agent.max_iterations
+            and sum(message.role == "assistant" for message in said) >= agent.max_iterations
+        ):
+            msg = (
+                f"agent {agent.name!r} has called its model {agent.max_iterations} times "
+                "without a final answer. Pass a larger max_iterations."
+            )
             raise MaxIterationsExceeded(msg, run=door.run.run_id, agent=agent.name)
         return False
 
@@ -153,36 +218,57 @@ class React(Asking):
             await maybe_await(middleware.after_agent(self._context, said[-1] if said else None))
 
     async def _round(self, calls: Sequence[ToolCall], reply: Message) -> bool:
-        """The calls of one reply, and the handoff among them. Returns whether the agent is to end now."""
+        """Run the calls of one reply, and the handoff among them.
+
+        Returns whether the agent ends now.
+        """
         agent, setup, door = self._agent, self._setup, self._door
         off = door.notes.get(OFF, ()) if setup.rules.handoffs else ()
         final = self._check_output if self._output_checks else None
         step = Round(setup.policy, door, hooked=self._hooked, off=off, final=final)
-        if await step.play(calls, reply.tool_calls):
+        if await step.play(calls, reply):
             return True
         if step.handoff is None:
             return False
         if door.run.stopping is not None:
             await door.pause()
         handoff = setup.rules.handoffs[step.handoff.name]
-        return await hand_off(door, setup.rules, handoff, step.handoff, step.rivals, raises=agent.on_tool_error == "raise")
+        return await hand_off(
+            door,
+            setup.rules,
+            handoff,
+            step.handoff,
+            step.rivals,
+            raises=agent.on_tool_error == "raise",
+        )
 
     async def _ask_checked(self) -> Message:
-        """The first call of the model, and what looks at the input: some of it before, the rest beside it."""
+        """Make the first model call with the input guardrails.
+
+        Some of them run before the call, the rest in parallel.
+        """
         context, door, checks = self._context, self._door, self._input_checks
         value = last_input(self._given.messages)
-        before, beside = [one for one in checks if not one.run_in_parallel], [one for one in checks if one.run_in_parallel]
+        before, beside = (
+            [one for one in checks if not one.run_in_parallel],
+            [one for one in checks if one.run_in_parallel],
+        )
         if before:
             await check_all(before, context, value)
         if not beside:
             return await self.ask([])
-        checking = self._gate = door.create_task(check_all(beside, context, value))
-        asking = door.create_task(self.ask([]))
+        checking = self._gate = door.create_task(
+            check_all(beside, context, value), "an input guardrail"
+        )
+        asking = door.create_task(self.ask([]), "the model")
         passed = False
         try:
-            await asyncio.wait((checking, asking), return_when=asyncio.FIRST_EXCEPTION)
+            # `asyncio.wait` does not raise for a cancelled task.
+            await asyncio.wait((checking, asking), return_when=asyncio.FIRST_COMPLETED)
+            if asking.done() and not asking.cancelled() and asking.exception() is None:
+                await asyncio.wait((checking,))
             if checking.done():
-                checking.result()  # what has tripped goes before what the model came to
+                checking.result()  # a tripped guardrail takes precedence over the reply
             passed = True
             return await asking
         finally:
@@ -190,23 +276,61 @@ class React(Asking):
                 task.cancel()
             _, unwanted = await asyncio.gather(checking, asking, return_exceptions=True)
             if not passed and isinstance(unwanted, Message) and unwanted.usage is not None:
-                door.run.usage += unwanted.usage  # it is not shown, but it has cost something
+                door.run.usage += unwanted.usage  # not shown, but it counts towards the usage
 
     async def _check_output(self, value: object) -> None:
-        """Raise, if the agent must not end with that."""
+        """Raise if an output guardrail refuses that value."""
         await check_all(self._output_checks, self._context, value)
 
-    def _parsed(self, form: AnswerForm, reply: Message) -> tuple[object, ModelBehaviorError | None]:
-        """The answer as an instance of the output type. An answer that is none goes back to the model, once; the second time it is an error."""
+    def _parsed(
+        self, form: AnswerForm, reply: Message
+    ) -> tuple[object, ModelBehaviorError | ModelError | None]:
+        """Parse the answer as an instance of the output type.
+
+        An invalid answer is returned to the model once. A refusal or a truncated answer is not.
+        """
         notes = self._door.notes
         parsed, what = form.parse(reply.text)
         if what is None:
             notes.pop("problem", None)
             if parsed is None:
                 self._door.run.null_answer = reply.id
+        elif (why := _why_no_answer(reply)) is not None:
+            kind, text = why
+            msg = (
+                f"agent {self._agent.name!r}: the model returned no {self._agent.output_type!r}: "
+                f"{text}"
+            )
+            return None, ModelError(
+                msg, kind=kind, run=self._door.run.run_id, agent=self._agent.name, message=reply
+            )
         elif "problem" in notes:
-            msg = f"agent {self._agent.name!r}: the model's answer is no {self._agent.output_type!r}, not at the second try either: {what}"
-            return None, ModelBehaviorError(msg, run=self._door.run.run_id, agent=self._agent.name, message=reply)
+            msg = (
+                f"agent {self._agent.name!r}: the model's answer must be a "
+                f"{self._agent.output_type!r}, and the second attempt is not one either: {what}"
+            )
+            return None, ModelBehaviorError(
+                msg, run=self._door.run.run_id, agent=self._agent.name, message=reply
+            )
         else:
-            notes["problem"] = f"Your answer is not valid: {what}. Answer again, with valid JSON in the form that was asked for, and nothing else."
+            notes["problem"] = (
+                f"Your answer is not valid: {what}. Answer again, with valid JSON in the "
+                "form that was asked for, and nothing else."
+            )
         return parsed, None
+
+
+def _why_no_answer(reply: Message) -> tuple[str, str] | None:
+    """Return the kind and the text of the error if asking again would fail in the same way.
+
+    Returns None if the answer is merely invalid.
+    """
+    if reply.refusal and not reply.text:
+        return "refusal", f"it refused: {reply.refusal[:500]}"
+    if is_cut_off(reply.finish_reason):
+        advice = " Raise max_tokens." if reply.finish_reason == "length" else ""
+        return (
+            reply.finish_reason or "other",
+            f"{why_cut_off(reply)} before the answer was complete.{advice}",
+        )
+    return None

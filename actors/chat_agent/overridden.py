@@ -1,7 +1,4 @@
-"""An agent as a test has it: with other models and tools.
-
-Owns: the copy. It must never change the agent itself.
-"""
+"""A copy of an agent with other models and tools, for a test. The agent itself stays unchanged."""
 
 from __future__ import annotations
 
@@ -19,18 +16,31 @@ if TYPE_CHECKING:
 __all__ = ["overridden", "replaced"]
 
 
-def overridden(agent: ChatModelAgent, node: Node, override: Override) -> tuple[ChatModelAgent, Setup]:
-    """The agent in that place, and what it shows its model there: the same for all runs of one block."""
+def overridden(
+    agent: ChatModelAgent, node: Node, override: Override
+) -> tuple[ChatModelAgent, Setup]:
+    """Return the copy of the agent in that place, and its setup.
+
+    All runs of an `override` block share them.
+    """
     made: tuple[Node, ChatModelAgent, Setup] | None = override.made.get(id(node))
     if made is None:
         twin = agent.overridden_twin(override.model_of(agent.name), dict(override.tools))
-        made = override.made[id(node)] = (node, twin, Setup(twin, node))  # with the node, so that no other object has its id meanwhile
+        made = override.made[id(node)] = (
+            node,
+            twin,
+            Setup(twin, node),
+        )  # retained with the node, so that no other object can reuse its id
     return made[1:]
 
 
-def replaced(tools: tuple[Tool, ...], others: Mapping[str, Callable[..., object]]) -> tuple[Tool, ...]:
-    """These tools, some by others of the same name."""
-    return tuple(_as_tool(one.name, others[one.name]) if one.name in others else one for one in tools)
+def replaced(
+    tools: tuple[Tool, ...], others: Mapping[str, Callable[..., object]]
+) -> tuple[Tool, ...]:
+    """Return these tools, with some replaced by others of the same name."""
+    return tuple(
+        _as_tool(one.name, others[one.name]) if one.name in others else one for one in tools
+    )
 
 
 def _as_tool(name: str, given: Callable[..., object] | Tool) -> Tool:

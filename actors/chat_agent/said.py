@@ -1,12 +1,11 @@
-"""What an agent has said so far in one invocation, read: from this alone it follows what its next step is.
+"""Readings of an agent's messages in one invocation, from which its next step follows.
 
-Owns: these readings. They must never change what was said, nor know of the agent that has said it.
+They do not change the messages, and do not depend on the agent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ...runtime.data.chat import Message, ToolCall, new_id
@@ -16,7 +15,7 @@ __all__ = ["last_reply", "unanswered", "with_ids"]
 
 
 def last_reply(said: list[Message]) -> Message:
-    """What the model has said last."""
+    """Return the model's last reply."""
     for message in reversed(said):
         if message.role == "assistant":
             return message
@@ -25,9 +24,9 @@ def last_reply(said: list[Message]) -> Message:
 
 
 def unanswered(said: list[Message], notes: Mapping[str, Any]) -> Sequence[ToolCall]:
-    """The calls of the model's last reply that have no result yet."""
+    """Return the calls of the model's last reply that have no result yet."""
     if said[-1].role == "assistant" and not notes:
-        return said[-1].tool_calls  # it has just come
+        return said[-1].tool_calls  # the reply has just arrived
     answered = {notes[RESULT_LAST][0]} if RESULT_LAST in notes else set()
     if FAILED in notes:
         answered.update(call_id for call_id, _ in notes[FAILED])
@@ -35,17 +34,26 @@ def unanswered(said: list[Message], notes: Mapping[str, Any]) -> Sequence[ToolCa
         if message.role == "tool":
             answered.add(message.tool_call_id)
         elif message.role == "assistant":
-            return [call for call in message.tool_calls if call.id not in answered] if message.tool_calls else ()
+            return (
+                [call for call in message.tool_calls if call.id not in answered]
+                if message.tool_calls
+                else ()
+            )
     return ()
 
 
 def with_ids(reply: Message, said: Sequence[Message]) -> Message:
-    """The reply, each of whose calls has an id that no other of this invocation has. Providers leave them out, or give one to several."""
+    """Return the reply with an id for each call that is unique in this invocation.
+
+    Some providers omit ids, or repeat them.
+    """
     if not said and len(reply.tool_calls) == 1 and reply.tool_calls[0].id:
         return reply
     seen = {call.id for message in said for call in message.tool_calls}
     calls = []
     for call in reply.tool_calls:
-        calls.append(call if call.id and call.id not in seen else replace(call, id=f"call_{new_id()}"))
+        calls.append(
+            call if call.id and call.id not in seen else call.replace(id=f"call_{new_id()}")
+        )
         seen.add(calls[-1].id)
-    return reply if calls == list(reply.tool_calls) else replace(reply, tool_calls=tuple(calls))
+    return reply if calls == list(reply.tool_calls) else reply.replace(tool_calls=tuple(calls))

@@ -1,6 +1,7 @@
-"""What one agent shows its model in one place of a tree: worked out once, and the same for all runs.
+"""The setup of one agent in one place of a tree: computed once, and shared by all runs.
 
-Owns: the tools with the transfer tool among them, their specs, the transfer instruction, the form of the answer. It holds nothing of a run.
+It holds the tools including the transfer tool, their specs, the transfer instruction and the form
+of the answer, and nothing of a run.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["PLACEHOLDER", "MessageModifier", "Setup", "closest"]
 
-MessageModifier: TypeAlias = Callable[[AgentContext, Sequence[Message]], Sequence[Message] | Awaitable[Sequence[Message]]]
-"""What a model is given in place of these messages."""
+MessageModifier: TypeAlias = Callable[
+    [AgentContext, Sequence[Message]], Sequence[Message] | Awaitable[Sequence[Message]]
+]
+"""A function that returns the messages to send to a model instead of these."""
 
 PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
 
@@ -62,26 +65,51 @@ class Setup:
         self.transfers = transfer_instruction(node.targets) if node.targets else ""
         if node.targets:
             if TRANSFER_TOOL in tools:
-                msg = f"agent {agent.name!r} may hand over to {[target.name for target in node.targets]}, and has a tool named {TRANSFER_TOOL!r}: rename it."
+                msg = (
+                    f"agent {agent.name!r} can hand off to "
+                    f"{[target.name for target in node.targets]}, so the name {TRANSFER_TOOL!r} is "
+                    "taken, but it has a tool of that name. Rename the tool."
+                )
                 raise UsageError(msg, agent=agent.name)
             tools[TRANSFER_TOOL] = transfer_tool_to(node.targets)
-        self.widened: Any = None  # the same with the tools of its toolsets, as they were when it was last looked
-        self.everywhere: Mapping[Any, Sequence[object]] | None = None  # guardrails of the agents around it that may be for it, too; worked out when one is
+        self.widened: Any = None  # the same setup with the tools of its toolsets, as last listed
+        self.everywhere: Mapping[Any, Sequence[object]] | None = (
+            # Guardrails of other agents that may apply to this one, too; computed at first use.
+            None
+        )
         handoffs = {handoff.tool_name: handoff for handoff in agent.check_handoffs()}
         self.rules = HandoffRules(handoffs, agent.nest_handoff_history, agent.output_key)
-        tools |= {name: HandoffCall(handoff, self.rules, agent.name) for name, handoff in handoffs.items() if handoff.mode == "call"}
-        self.specs = (*(tool.spec for tool in tools.values()), *(one.spec for one in handoffs.values() if one.mode == "transfer"))
-        stages = {stage: tuple(one for one in agent.middleware if stage in one.overridden) for stage in _STAGES} if agent.middleware else _NONE
+        tools |= {
+            name: HandoffCall(handoff, self.rules, agent.name)
+            for name, handoff in handoffs.items()
+            if handoff.mode == "call"
+        }
+        self.specs = (
+            *(tool.spec for tool in tools.values()),
+            *(one.spec for one in handoffs.values() if one.mode == "transfer"),
+        )
+        stages = (
+            {
+                stage: tuple(one for one in agent.middleware if stage in one.overridden)
+                for stage in _STAGES
+            }
+            if agent.middleware
+            else _NONE
+        )
         self.before_agent = stages["before_agent"]
         self.after_agent = tuple(reversed(stages["after_agent"]))
         self.before_model = stages["before_model"]
         self.after_model = tuple(reversed(stages["after_model"]))
         self.wrap_model = tuple(reversed(stages["wrap_model"]))
-        self.prepares = bool(self.before_model or handoffs or agent.message_modifier is not None)  # whether something changes each request
-        self.surrounds = bool(self.wrap_model or self.after_model)  # whether something stands around each call of the model
+        # Whether each request may be modified.
+        self.prepares = bool(self.before_model or handoffs or agent.message_modifier is not None)
+        # Whether each model call is wrapped.
+        self.surrounds = bool(self.wrap_model or self.after_model)
         self.guards = bool(agent.input_guardrails or agent.output_guardrails)
         self.stands_around = self.prepares or self.surrounds or bool(self.before_agent)
-        self.model_of_all_runs = agent.model if getattr(agent.model, "for_run", None) is None else None  # one that is the same for each run
+        self.model_of_all_runs = (
+            agent.model if getattr(agent.model, "for_run", None) is None else None
+        )  # a model that serves all runs
         self.policy = ToolPolicy(
             tools=tools,
             direct=agent.return_directly,
@@ -92,36 +120,67 @@ class Setup:
             exit_name=agent.exit_name,
             handoffs=handoffs,
             several=agent.multiple_handoffs,
+            second_handoff=agent.multiple_handoffs_message,
             output_key=agent.output_key,
         )
         # Plain text needs no form.
-        self.answer = None if agent.output_type is None or agent.output_type is str else AnswerForm(agent.output_type, agent.name)
-        # What stands before the input in every request, if that is the same for all runs.
+        self.answer = (
+            None
+            if agent.output_type is None or agent.output_type is str
+            else AnswerForm(agent.output_type, agent.name)
+        )
+        # The messages before the input in every request, if they are the same for all runs.
         self.prefix: tuple[Message, ...] | None = None
-        if isinstance(agent.instruction, str) and agent.make_model_input is None and not PLACEHOLDER.search(agent.instruction):
+        if (
+            isinstance(agent.instruction, str)
+            and agent.make_model_input is None
+            and not PLACEHOLDER.search(agent.instruction)
+        ):
             text = self.joined(agent.instruction)
             self.prefix = (Message("system", text),) if text else ()
 
     def joined(self, instruction: str) -> str:
-        """The agent's own instruction, and what is to be said of the others."""
-        return f"{instruction}\n\n{self.transfers}" if instruction and self.transfers else instruction or self.transfers
+        """Join the agent's own instruction and the description of its transfer targets."""
+        return (
+            f"{instruction}\n\n{self.transfers}"
+            if instruction and self.transfers
+            else instruction or self.transfers
+        )
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:
-    """The name for which that one is a slip of the pen, if there is one. Names that differ in their digits alone are meant."""
-    from difflib import get_close_matches  # noqa: PLC0415 -- needed only where something is wrong
+    """Return the name that `name` probably misspells, or None.
+
+    Names that differ only in their digits are taken to be intended.
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 -- needed only for an error
 
     plain = name.translate(_WITHOUT_DIGITS)
-    found = get_close_matches(name, [other for other in names if other.translate(_WITHOUT_DIGITS) != plain and is_one_slip(name, other)], 1, _CLOSE)
+    found = get_close_matches(
+        name,
+        [
+            other
+            for other in names
+            if other.translate(_WITHOUT_DIGITS) != plain and is_one_slip(name, other)
+        ],
+        1,
+        _CLOSE,
+    )
     return found[0] if found else None
 
 
 def is_one_slip(name: str, other: str) -> bool:
-    """Whether one letter was left out, added, taken for another or swapped with its neighbour: names that differ in more are two names."""
+    """Return whether one letter was omitted, added, replaced or swapped with its neighbour.
+
+    Names that differ by more are different names.
+    """
     short, long = sorted((name, other), key=len)
     if len(long) - len(short) > 1:
         return False
-    at = next((index for index, (one, two) in enumerate(zip(short, long, strict=False)) if one != two), len(short))
+    at = next(
+        (index for index, (one, two) in enumerate(zip(short, long, strict=False)) if one != two),
+        len(short),
+    )
     if len(short) < len(long):
         return short[at:] == long[at + 1 :]
     swapped = short[:at] + short[at + 1 : at + 2] + short[at : at + 1] + short[at + 2 :]
@@ -130,5 +189,12 @@ def is_one_slip(name: str, other: str) -> bool:
 
 _CLOSE: Final = 0.7
 _WITHOUT_DIGITS: Final[Mapping[int, None]] = MappingProxyType(dict.fromkeys(map(ord, digits)))
-_STAGES: Final = ("before_agent", "after_agent", "before_model", "after_model", "wrap_model", "wrap_tool")
+_STAGES: Final = (
+    "before_agent",
+    "after_agent",
+    "before_model",
+    "after_model",
+    "wrap_model",
+    "wrap_tool",
+)
 _NONE: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType(dict.fromkeys(_STAGES, ()))

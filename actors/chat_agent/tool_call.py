@@ -1,26 +1,30 @@
-"""One call of a tool, as often and as long as it may be made; and what the log says of one that fails.
-
-Owns: its retries and its timeout. It must never decide what the model is told.
-"""
+"""One call of a tool with its retries and timeout, and the log record of a failure."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import logging
+from typing import Any, Final
 
-from ...runtime.clock import Deadline
+from ...runtime.clock import Deadline, Timer
 from ...runtime.data.chat import ToolCall
-from ...runtime.errors import ToolError, TransferError
-from ...runtime.log import loggers
+from ...runtime.errors import ToolError, TransferError, text_of
+from ...runtime.log import at_work, loggers
 from ..tools.approval import Denied
 from ..tools.tool import Tool, ToolArgumentsError
 from ..tools.tool_context import ToolContext, attempt_of, call_door_of
 
 __all__ = ["call_tool", "log_failure", "one_line"]
 
+_GRACE: Final = 5.0
+"""Seconds that an `async def` may take to end after its timeout before a warning is logged."""
+
 
 async def call_tool(context: ToolContext, tool: Tool, call: ToolCall) -> object:
-    """Call the tool, as often and as long as it may. Arguments that are not valid do not become so by trying again."""
+    """Call the tool, with its retries and its timeout.
+
+    Invalid arguments are not retried, and neither is an attempt that may still be running.
+    """
     if not tool.retries and tool.timeout is None:
         return await _attempt(context, tool, call)
     attempt = 0
@@ -33,9 +37,18 @@ async def call_tool(context: ToolContext, tool: Tool, call: ToolCall) -> object:
             door = call_door_of(context)
             door.forget_action()
             attempt += 1
-            if attempt > tool.retries:
+            if attempt > tool.retries or (
+                attempt_of(context).left_at_work and not tool.retry_at_work
+            ):
                 raise
-            loggers.tools.info("Tool %s has failed (%s), and is called again: try %d of %d.", tool.name, call.id, attempt + 1, tool.retries + 1, exc_info=True)
+            loggers.tools.info(
+                "Tool %s has failed (%s), and is called again: try %d of %d.",
+                tool.name,
+                call.id,
+                attempt + 1,
+                tool.retries + 1,
+                exc_info=True,
+            )
             context = ToolContext(door)
 
 
@@ -50,27 +63,70 @@ async def _attempt(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
 async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> object:
     if tool.timeout is None:
         return await _attempt(context, tool, call)
-    deadline, attempt = Deadline(tool.timeout, call_door_of(context).agent.clock), attempt_of(context)
+    deadline, attempt = (
+        Deadline(tool.timeout, call_door_of(context).agent.clock),
+        attempt_of(context),
+    )
+    overdue: Timer | None = None
     if tool.blocks:
         attempt.deadline = deadline
+    else:
+        overdue = deadline.clock.call_later(tool.timeout + _GRACE, _is_overdue, tool, call)
     try:
         async with deadline:
             return await _attempt(context, tool, call)
     except TimeoutError as error:
         if not deadline.expired:
-            raise  # the tool's own
+            raise  # raised by the tool itself
         if attempt.left_at_work:
-            msg = f"tool {tool.name} may still be at work, or may have been done: it was not waited for after {tool.timeout:g} s"
+            msg = (
+                f"tool {tool.name} may still be at work, or may have been done: it was not "
+                f"waited for after {tool.timeout:g} s"
+            )
         else:
             msg = f"tool {tool.name} took longer than {tool.timeout:g} s, and was ended"
         raise ToolError(msg, message=call) from error
+    finally:
+        if overdue is not None:
+            overdue.cancel()
 
 
-def log_failure(call: ToolCall, error: ToolError | TransferError) -> None:
-    """Of what the tool itself has raised, with the traceback; of a mistake of the model's, or of a refusal, only what it was."""
+def _is_overdue(tool: Tool, call: ToolCall) -> None:
+    text = (
+        "Tool %s (%s) has not ended %g s after its timeout of %g s: it ignores its cancellation, "
+        "and its run waits for it. Let it raise CancelledError."
+    )
+    loggers.tools.warning(text, tool.name, call.id, _GRACE, tool.timeout)
+
+
+def log_failure(call: ToolCall, error: ToolError | TransferError, *, fails_run: bool) -> None:
+    """Log an exception of the tool, or a result that is not JSON, as a warning with the traceback.
+
+    Other failures are logged at INFO: a `ToolError` that the tool raises for the model to read, a
+    mistake of the model, and a denial. An error that fails the run is logged at INFO, too, because
+    the run logs the warning.
+    """
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-    is_tools = not isinstance(error, ToolArgumentsError | Denied | TransferError) and cause.__traceback__ is not None
-    loggers.tools.info("Tool %s has failed (%s): %s", call.name, call.id, error, exc_info=cause if is_tools else None)
+    is_late = isinstance(cause, TimeoutError) and isinstance(
+        cause.__cause__ or cause.__context__, asyncio.CancelledError
+    )  # ended by its timeout=
+    is_tools = (
+        not is_late
+        and not isinstance(error, ToolArgumentsError | Denied | TransferError)
+        and cause.__traceback__ is not None
+    )
+    level = logging.WARNING if is_tools and cause is not error and not fails_run else logging.INFO
+    run = at_work()
+    run_id = None if run is None else run.run_id
+    loggers.tools.log(
+        level,
+        "Tool %s has failed (call %s of run %s): %s",
+        call.name,
+        call.id,
+        run_id,
+        text_of(error),
+        exc_info=cause if is_tools else None,
+    )
 
 
 def one_line(text: str) -> str:

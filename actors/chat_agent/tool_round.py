@@ -1,7 +1,8 @@
 """One round of tool calls: all calls of one reply of the model.
 
-Owns: their concurrency, retries, timeouts, and what becomes of their errors and interrupts. Each result is emitted as an event when it is there; that of a tool
-which returns directly comes after all others. When a round ends, no task of it is left.
+It handles their concurrency, errors and interrupts. Each result is emitted as an event as soon as
+it arrives; the result of a tool that returns directly comes after all others. When a round ends,
+none of its tasks is left.
 """
 
 from __future__ import annotations
@@ -10,14 +11,23 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import TRANSFER_TOOL
-from ...runtime.data.chat import Message, ToolCall, new_message
-from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent, unstamped
+from ...runtime.data.chat import Message, ToolCall
+from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
 from ...runtime.data.interrupt import InterruptContext
-from ...runtime.errors import AgentError, GuardrailTripped, HandoffError, ToolError, TransferError, text_of
+from ...runtime.data.whole_reply import cut_off_calls, why_cut_off
+from ...runtime.errors import (
+    AgentError,
+    GuardrailTripped,
+    HandoffError,
+    ToolError,
+    TransferError,
+    text_of,
+)
 from ...runtime.maybe_await import maybe_await
 from ..handoffs.handoff import Handoff
 from ..handoffs.transfer import TransferTool, transfer_target
@@ -36,65 +46,117 @@ if TYPE_CHECKING:
 __all__ = ["FAILED", "RESULT_LAST", "Round", "ToolPolicy"]
 
 RESULT_LAST: Final = "held"
-"""Where an agent notes the result of a call that returns directly, until all others of the reply are there: id of the call, message, action."""
+"""The key of the note for the result of a call that returns directly.
+
+The note exists until all other results of the reply arrive. It contains the call's id, whether it
+failed, the message and the action.
+"""
 
 FAILED: Final = "failed"
-"""Where an agent notes the calls whose failure is its own, until all others of the reply are there: id and text of each."""
+"""The key of the note for the calls that fail the agent.
 
-_SECOND_HANDOFF: Final = "Multiple handoffs detected, ignoring this one."
+The note exists until all other results of the reply arrive. It contains the id and the text of
+each.
+"""
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
 _SECOND_TRANSFER: Final = "Multiple transfers detected, ignoring this one."
 _TRANSFER_AT_EXIT: Final = "The run ends here, ignoring this transfer."
 
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
-    """How an agent calls its tools."""
+    """The rules for calling an agent's tools."""
 
     tools: Mapping[str, Tool]
-    direct: frozenset[str]  # after a call of one of these, the model is not called again
-    raises: bool  # whether an error of a tool is the agent's, instead of being told to the model
+    direct: frozenset[str]  # the tools after whose call the model is not called again
+    # whether an error of a tool fails the agent, instead of being returned to the model
+    raises: bool
     parallel: bool
     unknown: Callable[..., object] | None
     wrappers: Sequence[Middleware]
     exit_name: str | None  # the tool whose success ends the run
     handoffs: Mapping[str, Handoff]
-    several: Literal["first", "last", "error"]  # what becomes of several handoffs in one reply
-    output_key: str | None  # the session value that the agent's last message is put in
+    several: Literal["first", "last", "error"]  # the choice among several handoffs in one reply
+    second_handoff: str  # the result of a handoff that is not followed
+    output_key: str | None  # the session key for the agent's last message
 
 
 class Round:
     """The calls of one reply that have no result yet."""
 
-    __slots__ = ("_crash", "_door", "_errors", "_final", "_hooked", "_interrupts", "_off", "_policy", "_stopped", "handoff", "rivals")
+    __slots__ = (
+        "_crash",
+        "_cut_off",
+        "_door",
+        "_errors",
+        "_final",
+        "_hooked",
+        "_interrupts",
+        "_off",
+        "_policy",
+        "_stopped",
+        "handoff",
+        "rivals",
+    )
 
     def __init__(
-        self, policy: ToolPolicy, door: AgentDoor, *, hooked: bool, off: Collection[str] = (), final: Callable[[Any], Awaitable[None]] | None = None
+        self,
+        policy: ToolPolicy,
+        door: AgentDoor,
+        *,
+        hooked: bool,
+        off: Collection[str] = (),
+        final: Callable[[Any], Awaitable[None]] | None = None,
     ) -> None:
         self._off = off  # handoffs that the model was not shown
-        self._final = final  # what looks at a result with which the agent ends
-        self.handoff: ToolCall | None = None  # the one that is to be carried out now
-        self.rivals: list[str] = []  # those that were called beside it
+        self._final = final  # checks a result that ends the agent
+        self.handoff: ToolCall | None = None  # the handoff to perform now
+        self.rivals: list[str] = []  # the other handoffs of the same reply
         self._policy = policy
         self._door = door
         self._hooked = hooked
-        self._crash: BaseException | None = None  # what no tool should raise: it is the end of the agent's actor
+        # Not an ordinary exception: it ends the agent's actor.
+        self._crash: BaseException | None = None
         self._errors: list[AgentError] = []
         self._interrupts: list[InterruptContext] = []
-        self._stopped = False  # whether the run is to end before the calls that are left
+        # The reason a call has incomplete arguments, by the id of the call.
+        self._cut_off: Mapping[str, str] = _NONE
+        self._stopped = False  # whether the run stops before the remaining calls
 
-    async def play(self, calls: Sequence[ToolCall], all_calls: Sequence[ToolCall]) -> bool:
-        """Make the calls. Returns whether the agent is to end now. Raises the first error that is the agent's."""
+    async def play(self, calls: Sequence[ToolCall], reply: Message) -> bool:
+        """Make these calls of the reply.
+
+        Returns whether the agent ends now. Raises the first error that fails the agent.
+        """
         notes = self._door.invocation.notes
         if notes is not None and FAILED in notes:
             where = {"run": self._door.run.run_id, "agent": self._door.agent_name}
             self._errors += [ToolError(text, **where) for _, text in notes[FAILED]]
+        self._cut_off = (
+            dict.fromkeys(cut_off_calls(reply), why_cut_off(reply))
+            if reply.finish_reason is not None
+            else _NONE
+        )
+        all_calls = (
+            [call for call in reply.tool_calls if call.id not in self._cut_off]
+            if self._cut_off
+            else reply.tool_calls
+        )
         leaving = [call for call in all_calls if self._leaves(call)]
         exits, last = self._last_of(all_calls, leaving)
         works = []
         for call in calls:
-            if call.id != last and leaving and self._leaves(call):
-                several = _SECOND_HANDOFF if call.name in self._policy.handoffs else _SECOND_TRANSFER
-                works.append(self._ignore(call, _TRANSFER_AT_EXIT if exits is not None else several))
+            if call.id != last and leaving and call.id not in self._cut_off and self._leaves(call):
+                several = (
+                    self._policy.second_handoff
+                    if call.name in self._policy.handoffs
+                    else _SECOND_TRANSFER
+                )
+                works.append(
+                    self._ignore(call, _TRANSFER_AT_EXIT if exits is not None else several)
+                )
             elif call.id == last and self._hands_off(call):
                 self.handoff = call
                 self.rivals = [other.name for other in leaving if other is not call]
@@ -108,11 +170,17 @@ class Round:
         else:
             await self._one_by_one(works)
         if self._crash is not None:
-            msg = f"agent {self._door.agent_name!r}: a tool crashed with {type(self._crash).__name__}: {text_of(self._crash)}"
-            raise AgentError(msg, run=self._door.run.run_id, agent=self._door.agent_name) from self._crash
-        door, notes = self._door, self._door.invocation.notes  # the calls may have made them
+            msg = (
+                f"agent {self._door.agent_name!r}: a tool crashed with "
+                f"{type(self._crash).__name__}: {text_of(self._crash)}"
+            )
+            raise AgentError(
+                msg, run=self._door.run.run_id, agent=self._door.agent_name
+            ) from self._crash
+        # read again: the calls may have created them
+        door, notes = self._door, self._door.invocation.notes
         if self._interrupts or self._errors or self._stopped:
-            self.handoff = None  # not now
+            self.handoff = None  # not in this round
         if self._interrupts and not self._errors:
             await door.emit(AgentEvent.of(action=Interrupted(tuple(self._interrupts))))
             return True
@@ -123,30 +191,51 @@ class Round:
             ends = not failed and not self._errors
             if ends and self._final is not None:
                 await self._final(message.text)
-            del notes[RESULT_LAST]  # with the event: they are recorded together
+            del notes[RESULT_LAST]  # recorded together with the event
             if ends:
                 notes["returned"] = True
             await self._show(message, action if ends else None)
         else:
             ends = False
         if self._errors:
-            if notes is not None and notes.pop(FAILED, None) and door.node.agent.on_failure is not None:
-                await door.save()  # it is started again, and makes these calls again
+            if (
+                notes is not None
+                and notes.pop(FAILED, None)
+                and door.node.agent.on_failure is not None
+            ):
+                await door.save()  # the agent is restarted, and makes these calls again
             raise self._errors[0]
         return ends or door.invocation.outcome is not None
 
-    def _last_of(self, all_calls: Sequence[ToolCall], leaving: Sequence[ToolCall]) -> tuple[str | None, str | None]:
-        """The call that exits, and the one whose result comes last: that one, or the one by which the agent leaves, or the last one that returns directly."""
+    def _last_of(
+        self, all_calls: Sequence[ToolCall], leaving: Sequence[ToolCall]
+    ) -> tuple[str | None, str | None]:
+        """Return the call that exits, and the call whose result comes last.
+
+        The last one is the exit, or the call by which the agent leaves, or the last call that
+        returns directly.
+        """
         policy = self._policy
-        exits = None if policy.exit_name is None else next((call.id for call in all_calls if call.name == policy.exit_name), None)
+        exits = (
+            None
+            if policy.exit_name is None
+            else next((call.id for call in all_calls if call.name == policy.exit_name), None)
+        )
         chosen = self._chosen(leaving) if leaving else None
         if exits is not None or chosen is not None:
             return exits, exits or (None if chosen is None else chosen.id)
-        return None, next((call.id for call in reversed(all_calls) if call.name in policy.direct), None) if policy.direct else None
+        return None, next(
+            (call.id for call in reversed(all_calls) if call.name in policy.direct), None
+        ) if policy.direct else None
 
     def _leaves(self, call: ToolCall) -> bool:
-        """Whether the agent would leave by it: not by a transfer to an agent that does not exist."""
-        if call.name != TRANSFER_TOOL or not isinstance(self._policy.tools.get(TRANSFER_TOOL), TransferTool):
+        """Return whether the agent would leave by this call.
+
+        A transfer to an unknown agent does not count.
+        """
+        if call.name != TRANSFER_TOOL or not isinstance(
+            self._policy.tools.get(TRANSFER_TOOL), TransferTool
+        ):
             return self._hands_off(call)
         return transfer_target(call, self._door.node) is not None
 
@@ -155,17 +244,21 @@ class Round:
         return handoff is not None and handoff.mode == "transfer" and call.name not in self._off
 
     def _chosen(self, leaving: Sequence[ToolCall]) -> ToolCall:
-        """By which of these the agent leaves."""
+        """Return the call by which the agent leaves."""
         if len(leaving) > 1 and self._policy.several == "error":
             names = ", ".join(call.name for call in leaving)
-            msg = f"agent {self._door.agent_name!r}: its model wants to hand over {len(leaving)} times at once: {names}."
+            msg = (
+                f"agent {self._door.agent_name!r}: its model hands off {len(leaving)} times at "
+                f"once: {names}. Pass multiple_handoffs='first' or 'last' to allow it."
+            )
             raise HandoffError(msg, run=self._door.run.run_id, agent=self._door.agent_name)
         return leaving[-1 if self._policy.several == "last" else 0]
 
     async def _all_at_once(self, works: list[Any]) -> None:
-        tasks = [self._door.create_task(self._guarded(work)) for work in works]
+        tasks = [self._door.create_task(self._guarded(work), "a tool") for work in works]
         for task, work in zip(tasks, works, strict=True):
-            task.add_done_callback(partial(_close, work))  # one that was cancelled before its first step has not begun it
+            # Closes a coroutine whose task was cancelled before its first step.
+            task.add_done_callback(partial(_close, work))
         try:
             for task in tasks:
                 await task
@@ -175,12 +268,12 @@ class Round:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _guarded(self, work: Awaitable[None]) -> None:
-        """What is no ordinary exception must not leave a task of asyncio's: it might end the loop, and everybody on it."""
+        """Catch the exceptions that would end the event loop if a task raised them."""
         try:
             await work
         except (asyncio.CancelledError, Exception):
             raise
-        except BaseException as crash:  # noqa: BLE001 -- it is the end of the agent's actor
+        except BaseException as crash:  # noqa: BLE001 -- it ends the agent's actor
             self._crash = crash
 
     async def _one_by_one(self, works: list[Any]) -> None:
@@ -200,7 +293,7 @@ class Round:
         await self._door.emit(AgentEvent.of(Message.tool(why, call.id, call.name)))
 
     async def _make(self, call: ToolCall, *, comes_last: bool) -> None:
-        """Make one call, and have its result shown."""
+        """Make one call, and have its result recorded."""
         agent = self._door
         if agent.invocation.is_cancelled:
             raise asyncio.CancelledError("the run has ended before this call was begun")
@@ -208,10 +301,16 @@ class Round:
         answer = None if answers is None else answers.get(call.id)
         call_door = CallDoor(agent, call, answer)
         if answer is not None and not answer.is_target:
-            # It waits on, for the same thing.
+            # It still waits for the same answer.
             pending = answer.pending
             self._interrupts.append(
-                agent.note_interrupt(pending.context.info, pending.state, call_door.address_step, approval=pending.approval, earlier=pending.earlier)
+                agent.note_interrupt(
+                    pending.context.info,
+                    pending.state,
+                    call_door.address_step,
+                    approval=pending.approval,
+                    earlier=pending.earlier,
+                )
             )
             return
         tool = None if call.name in self._off else self._policy.tools.get(call.name)
@@ -223,20 +322,28 @@ class Round:
         agent.invocation.busy += busy
         try:
             watch = agent.run.watch
-            message, failed = await (self._message(call_door, tool, call) if watch is None else self._watched(watch, call_door, tool, call))
+            message, failed = await (
+                self._message(call_door, tool, call)
+                if watch is None
+                else self._watched(watch, call_door, tool, call)
+            )
             if message is not None and comes_last:
                 agent.notes[RESULT_LAST] = (call.id, failed, message, call_door.action)
                 await agent.save()
             elif message is not None:
-                second = call.name == self._policy.exit_name  # the first exit ends the run, behind all other calls
+                # The first exit ends the run after all other calls.
+                second = call.name == self._policy.exit_name
                 await self._show(message, None if second else call_door.action)
         finally:
-            agent.invocation.busy -= busy  # not before its result is recorded: the run would come to rest without it
+            # Not before its result is recorded: the run would pause without it.
+            agent.invocation.busy -= busy
         if agent.run.stopping is not None:
             await agent.rest()
 
-    async def _watched(self, watch: RunWatch, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> tuple[Message | None, bool]:
-        """The same, with something that looks on."""
+    async def _watched(
+        self, watch: RunWatch, call_door: CallDoor, tool: Tool | None, call: ToolCall
+    ) -> tuple[Message | None, bool]:
+        """Make the call under observation."""
         invocation = self._door.invocation
         opened, message, problem = watch.tool_begins(invocation, call), None, None
         before = len(self._errors)
@@ -252,8 +359,14 @@ class Round:
         finally:
             watch.tool_ends(invocation, call, opened, message, problem, is_known=tool is not None)
 
-    async def _message(self, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> tuple[Message | None, bool]:
-        """The result of the call, and whether it has failed. No result: it waits for something from outside, or its failure is the agent's."""
+    async def _message(
+        self, call_door: CallDoor, tool: Tool | None, call: ToolCall
+    ) -> tuple[Message | None, bool]:
+        """Return the result of the call, and whether it failed.
+
+        There is no result if the call waits for an answer from outside, or if its failure fails the
+        agent.
+        """
         agent = self._door
         failed = False
         try:
@@ -268,9 +381,10 @@ class Round:
         except (ToolError, TransferError) as error:
             error.agent = error.agent or agent.agent_name
             error.run = error.run or agent.run.run_id
-            log_failure(call, error)
+            fails_run = self._policy.raises and not isinstance(error, Denied)
+            log_failure(call, error, fails_run=fails_run)
             call_door.forget_action()
-            if self._policy.raises and not isinstance(error, Denied):
+            if fails_run:
                 self._errors.append(error)
                 agent.notes[FAILED] = [*agent.notes.get(FAILED, ()), (call.id, str(error))]
                 await agent.save()
@@ -281,38 +395,56 @@ class Round:
         else:
             if call.name == self._policy.exit_name and call_door.action is None:
                 call_door.send_action(Exit())
-        message = new_message("tool", content, (), call.id, call.name)
+        message = Message("tool", content, (), call.id, call.name)
         if self._hooked and tool is not None:
             await agent.call_hooks("on_tool_end", agent.node.agent, tool, message)
         return message, failed
 
     async def _show(self, message: Message, action: Action | None) -> None:
-        """Have a result recorded. With an exit or a transfer its agent has ended, and is not asked again: what it leaves behind is recorded with it."""
+        """Have a result recorded.
+
+        With an exit or a transfer the agent ends and is not called again, so its output is recorded
+        with the result.
+        """
         if isinstance(action, Exit | TransferToAgent) and self._policy.output_key is not None:
             self._door.run.session[self._policy.output_key] = message.text
-        event = unstamped(message, action)
-        if self._door.noted(event) is None:
-            await self._door.emit(event)
+        event = AgentEvent(message=message, action=action)
+        await self._door.emit(event)
 
     async def _content(self, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> Any:
-        """The content of the result. Raises ToolError, whatever went wrong."""
+        """Return the content of the result. Convert each failure of the tool to a `ToolError`."""
         context = ToolContext(call_door)
         try:
+            self._check_whole(call)
             if tool is None:
                 return tool_content(await self._unknown(call))
             if tool.needs_approval:
                 call = await approved(context, tool, call)
             if tool.input_guardrails:
-                instead = await check_tool(tool.input_guardrails, ToolInputGuardrailData(self._door.run, self._door.node.agent, call))
+                instead = await check_tool(
+                    tool.input_guardrails,
+                    ToolInputGuardrailData(self._door.run, self._door.node.agent, call),
+                )
                 if instead is not None:
                     return instead
-            content = tool_content(await (call_tool(context, tool, call) if not self._policy.wrappers else self._wrapped(context, tool, call)))
+            content = tool_content(
+                await (
+                    call_tool(context, tool, call)
+                    if not self._policy.wrappers
+                    else self._wrapped(context, tool, call)
+                )
+            )
             if tool.output_guardrails:
-                instead = await check_tool(tool.output_guardrails, ToolOutputGuardrailData(self._door.run, self._door.node.agent, call, content))
+                instead = await check_tool(
+                    tool.output_guardrails,
+                    ToolOutputGuardrailData(self._door.run, self._door.node.agent, call, content),
+                )
                 return content if instead is None else instead
-            return content  # noqa: TRY300 -- what has gone wrong is below
+            return content  # noqa: TRY300 -- the errors are handled below
         except ToolArgumentsError as error:
-            raise ToolArgumentsError(one_line(str(error)), agent=self._door.agent_name, message=call) from error
+            raise ToolArgumentsError(
+                one_line(str(error)), agent=self._door.agent_name, message=call
+            ) from error
         except (ToolError, TransferError):
             raise
         except asyncio.CancelledError as error:
@@ -323,16 +455,31 @@ class Round:
             raise ToolError(msg, agent=self._door.agent_name, message=call) from error
         except GeneratorExit as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is None:
-                raise  # this coroutine is being closed: what a tool raises comes from further down
+                # this coroutine is being closed; a tool's own GeneratorExit has a longer traceback
+                raise
             msg = f"tool {call.name} failed: GeneratorExit"
             raise ToolError(msg, agent=self._door.agent_name, message=call) from error
         except Exception as error:
-            if (isinstance(error, GuardrailTripped) and error.message is call) or (isinstance(error, HandoffError) and call.name in self._policy.handoffs):
-                raise  # not the tool's: what stands before and behind it
+            if (isinstance(error, GuardrailTripped) and error.message is call) or (
+                isinstance(error, HandoffError) and call.name in self._policy.handoffs
+            ):
+                raise  # raised by a guardrail or a handoff, not by the tool
             text = f"tool {call.name} failed: {type(error).__name__}: {text_of(error)}"
             raise ToolError(one_line(text), agent=self._door.agent_name, message=call) from error
         finally:
             call_door.end()
+
+    def _check_whole(self, call: ToolCall) -> None:
+        """Raise if the reply was cut off within the arguments.
+
+        Otherwise the function's defaults would replace the missing ones.
+        """
+        if (why := self._cut_off.get(call.id)) is not None:
+            msg = (
+                f"{call.name} was not called: {why} before its arguments were complete. Call it "
+                "again, with shorter arguments if you can."
+            )
+            raise ToolArgumentsError(msg)
 
     async def _unknown(self, call: ToolCall) -> object:
         if self._policy.unknown is not None:
@@ -352,7 +499,9 @@ class Round:
         return await work(call)
 
 
-def _around(middleware: Middleware, context: ToolContext, inner: Callable[[ToolCall], Awaitable[object]]) -> Callable[[ToolCall], Awaitable[object]]:
+def _around(
+    middleware: Middleware, context: ToolContext, inner: Callable[[ToolCall], Awaitable[object]]
+) -> Callable[[ToolCall], Awaitable[object]]:
     async def outer(call: ToolCall) -> object:
         return await maybe_await(middleware.wrap_tool(context, call, inner))
 

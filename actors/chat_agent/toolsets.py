@@ -1,7 +1,7 @@
-"""An agent some of whose tools are known only when it plays.
+"""An agent with toolsets, whose tools become known only when it runs.
 
-Owns: that they are asked for when the agent begins or goes on, and what is worked out from them, which is kept until they change. It must never change the
-agent.
+The tools are listed when the agent starts or resumes. The resulting setup is cached until they
+change. The agent itself stays unchanged.
 """
 
 from __future__ import annotations
@@ -24,35 +24,57 @@ __all__ = ["ToolsetPlay"]
 
 
 class ToolsetPlay(TellsLast):
-    """A play with the tools that there are when it begins."""
+    """A run of an agent with the tools that exist when it starts."""
 
     __slots__ = ("_agent", "_context", "_door", "_given", "_play")
 
-    def __init__(self, agent: ChatModelAgent, given: AgentInput, context: AgentContext, door: AgentDoor) -> None:
+    def __init__(
+        self, agent: ChatModelAgent, given: AgentInput, context: AgentContext, door: AgentDoor
+    ) -> None:
         self._agent = agent
         self._given = given
         self._context = context
         self._door = door
-        self._play: React | None = None  # made when its tools are there
+        self._play: React | None = None  # made when its tools are known
         self.is_last = False
 
     async def next_event(self) -> AgentEvent | None:
         play = self._play
         if play is None:
-            tools = tuple([await toolset.tools_in(self._door.system) for toolset in self._agent.toolsets])
-            play = self._play = React(*_widened(self._agent, self._door, tools), self._given, self._context, self._door)
+            tools = tuple(
+                [await toolset.tools_in(self._door.system) for toolset in self._agent.toolsets]
+            )
+            play = self._play = React(
+                *_widened(self._agent, self._door, tools), self._given, self._context, self._door
+            )
         event = await play.next_event()
         self.is_last = play.is_last
         return event
 
 
-def _widened(agent: ChatModelAgent, door: AgentDoor, tools: tuple[object, ...]) -> tuple[ChatModelAgent, Setup]:
+def _widened(
+    agent: ChatModelAgent, door: AgentDoor, tools: tuple[object, ...]
+) -> tuple[ChatModelAgent, Setup]:
     own, override = agent.setup(door.node), door.run.override
     known = own.widened if override is None else None
-    if known is not None and len(known[0]) == len(tools) and all(one is other for one, other in zip(known[0], tools, strict=True)):
+    if (
+        known is not None
+        and len(known[0]) == len(tools)
+        and all(one is other for one, other in zip(known[0], tools, strict=True))
+    ):
         return known[1], known[2]
-    more = [tool for found in tools if isinstance(found, tuple) for tool in found if isinstance(tool, Tool)]
-    twin = agent.overridden_twin(None, {}, more) if override is None else agent.overridden_twin(override.model_of(agent.name), dict(override.tools), more)
+    more = [
+        tool
+        for found in tools
+        if isinstance(found, tuple)
+        for tool in found
+        if isinstance(tool, Tool)
+    ]
+    twin = (
+        agent.overridden_twin(None, {}, more)
+        if override is None
+        else agent.overridden_twin(override.model_of(agent.name), dict(override.tools), more)
+    )
     setup = Setup(twin, door.node)
     if override is None:
         own.widened = (tools, twin, setup)

@@ -1,7 +1,8 @@
-"""One process of the demo: `python -m understudy.actors.demo.worker FOLDER PACE begin|recover|yes|no`.
+"""One process of the demo: `python -m offbook.actors.demo.worker FOLDER PACE begin|recover|yes|no`.
 
-Owns: what such a process does, and what it tells the command that has started it: a line for each event, with the tree of actors at that moment, and a last one
-for how the run has ended. It does not know which one of them is killed.
+Owns: what such a process does, and what it tells the command that has started it: a line for each
+event, with the tree of actors at that moment, and a last one for how the run has ended. It does not
+know which one of them is killed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ __all__ = ["RUN_ID", "STORE", "main"]
 RUN_ID: Final = "trip-1"
 STORE: Final = "runs.db"
 _LOOK_AGAIN: Final = 0.5
-"""Seconds: where nothing shows that a process has gone (not on Linux), its leases expire after a while."""
+"""Seconds: where nothing shows that a process has gone (not on Linux), its leases expire after a
+while.
+"""
 
 
 def main() -> None:
@@ -47,7 +50,8 @@ async def _begun(runner: Runner, part: str) -> Run:
     if part == "begin":
         return runner.query(QUESTION, run_id=RUN_ID)
     if part != "recover":
-        return runner.resume(RUN_ID, data=part == "yes")
+        (waits,) = (await runner.info(RUN_ID)).waiting
+        return runner.approve(waits) if part == "yes" else runner.deny(waits)
     while not (found := await runner.recover()):  # noqa: ASYNC110 -- nothing tells that a process has gone
         await asyncio.sleep(_LOOK_AGAIN)
     return found[0]

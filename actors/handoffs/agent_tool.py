@@ -1,7 +1,7 @@
-"""An agent as a tool of another one.
+"""An agent as a tool of another agent.
 
-Owns: the schema of the call, what the inner agent is given, and what comes back of it. The inner agent has a history and a run path of its own, and
-shares the session values. What it does of exits, transfers and breaks stays inside.
+The inner agent has its own history and run path, and shares the session values. Its exits,
+transfers and breaks have no effect outside.
 """
 
 from __future__ import annotations
@@ -26,11 +26,20 @@ __all__ = ["AgentTool"]
 
 
 class AgentTool(Tool):
-    """What `agent.as_tool()` returns."""
+    """The tool that `agent.as_tool()` returns."""
 
     plays_agent = True
 
-    def __init__(self, agent: Agent, *, name: str | None, description: str | None, parameters: Any, full_history: bool, emit_events: bool) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        name: str | None,
+        description: str | None,
+        parameters: Any,
+        full_history: bool,
+        emit_events: bool,
+    ) -> None:
         own = self.__dict__
         own["agent"] = agent
         own["_tree"] = build_tree(agent)
@@ -49,19 +58,38 @@ class AgentTool(Tool):
         outer = call_door_of(context).agent
         if own["_full_history"]:
             invocation = outer.invocation
-            entries = select(invocation.lane, len(invocation.lane.entries), "lane", self.agent_name, ())
-            asked = (*invocation.assignment.dialogue.input.messages, *retold(entries, self.agent_name, skip_transfers=outer.run.skip_transfers))
+            entries = select(
+                invocation.lane, len(invocation.lane.entries), "lane", self.agent_name, ()
+            )
+            asked = (
+                *invocation.assignment.dialogue.input.messages,
+                *retold(entries, self.agent_name, skip_transfers=outer.run.skip_transfers),
+            )
         else:
-            asked = (Message("user", _as_text(arguments) if own["_typed"] else text_argument(context, arguments, "request")),)
-        return await self.answer(context, AgentInput(asked, outer.streaming), shown=own["_emit_events"])
+            asked = (
+                Message(
+                    "user",
+                    _as_text(arguments)
+                    if own["_typed"]
+                    else text_argument(context, arguments, "request"),
+                ),
+            )
+        return await self.answer(
+            context, AgentInput(asked, outer.streaming), shown=own["_emit_events"]
+        )
 
     async def answer(self, context: ToolContext, given: AgentInput, *, shown: bool) -> str:
-        """Let the agent play, and return what it says last."""
+        """Run the agent, and return its last message."""
         call = call_door_of(context)
         outer = call.agent
-        outcome = await outer.call_agent(self.tree, given, call.next_cast_key(), shown=shown, tool=call.address_step)
+        outcome = await outer.call_agent(
+            self.tree, given, call.next_cast_key(), shown=shown, tool=call.address_step
+        )
         if outcome.kind == "failed":
-            msg = f"agent {self.agent_name} failed: {type(outcome.error).__name__}: {'' if outcome.error is None else text_of(outcome.error)}"
+            msg = (
+                f"agent {self.agent_name} failed: {type(outcome.error).__name__}: "
+                f"{'' if outcome.error is None else text_of(outcome.error)}"
+            )
             raise ToolError(msg, agent=outer.agent_name) from outcome.error
         if outcome.kind == "interrupted":
             raise ToolInterrupted(outcome.contexts)
@@ -72,7 +100,7 @@ class AgentTool(Tool):
 
     @property
     def tree(self) -> Node:
-        """The agent's own tree: it is in no other."""
+        """The agent's own tree. It is part of no other tree."""
         tree: Node = self.__dict__["_tree"]
         return tree
 
@@ -85,21 +113,30 @@ class AgentTool(Tool):
 def _request_schema() -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {"request": {"type": "string", "description": "what the agent is asked to do"}},
+        "properties": {
+            "request": {"type": "string", "description": "what the agent is asked to do"}
+        },
         "required": ["request"],
         "additionalProperties": False,
     }
 
 
 def _tool_name(agent_name: str) -> str:
-    """The agent's name, as a tool may be named."""
-    return "".join(letter if (letter.isascii() and letter.isalnum()) or letter in "_-" else "_" for letter in agent_name)[:64]
+    """Convert an agent's name to a valid tool name."""
+    return "".join(
+        letter if (letter.isascii() and letter.isalnum()) or letter in "_-" else "_"
+        for letter in agent_name
+    )[:64]
 
 
 def _as_text(arguments: object) -> str:
     dump = getattr(arguments, "model_dump_json", None)
     if dump is not None:
         return str(dump())
-    from pydantic_core import to_json  # noqa: PLC0415 -- where it is needed, it is there already
+    from pydantic_core import to_json  # noqa: PLC0415 -- already imported when needed
 
-    return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else to_json(arguments).decode()
+    return (
+        json.dumps(arguments, ensure_ascii=False)
+        if isinstance(arguments, dict)
+        else to_json(arguments).decode()
+    )

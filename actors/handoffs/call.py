@@ -1,6 +1,6 @@
-"""A handoff that comes back: the agent answers, and its answer is the result of the call.
+"""A handoff that returns: the agent answers, and its answer is the result of the call.
 
-Owns: `mode="call"`. The agent is given what a handoff would have given it, in a conversation of its own.
+This is `mode="call"`. The agent receives the input of a handoff, in its own conversation.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ __all__ = ["HandoffCall"]
 
 
 class HandoffCall(AgentTool):
-    """The tool of such a handoff."""
+    """The tool of a handoff with `mode="call"`."""
 
     def __init__(self, handoff: Handoff, rules: HandoffRules, whose: str) -> None:
         if handoff.agent is None:
-            msg = f"agent {whose!r}: the handoff {handoff.tool_name} with mode='call' needs a target that is always the same: give the Handoff agent=."
+            msg = (
+                f"agent {whose!r}: the handoff {handoff.tool_name} with mode='call' needs a "
+                "target that is always the same: pass the Handoff agent=."
+            )
             raise UsageError(msg, agent=whose)
         self.__dict__["_handoff"] = handoff
         self.__dict__["_rules"] = rules
@@ -59,9 +62,10 @@ class HandoffCall(AgentTool):
 
         with span("handoff", from_agent=outer.agent_name, to_agent=handoff.agent_name) as opened:
             try:
-                await outer.step(f"handoff {call.id}", invoke)  # once, also if the run goes on after a crash
+                # Once, even if the run is recovered after a crash.
+                await outer.step(f"handoff {call.id}", invoke)
             except ModelBehaviorError as error:
-                opened.fail(str(error))
+                opened.fail(error)
                 raise ToolArgumentsError(str(error)) from error
         try:
             filtered = await filtered_input(outer, own["_rules"], handoff, call)

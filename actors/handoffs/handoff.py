@@ -1,7 +1,6 @@
-"""Handing over to a specialist, by a tool of its own for each.
+"""Handoffs to specialists, each by its own tool.
 
-Owns: `Handoff`, how one is made and checked, and what its call comes to. It never carries one out: that is the run supervisor's, to which a handoff
-is a transfer.
+`Handoff` defines a handoff. The run's supervisor performs it, as a transfer.
 """
 
 from __future__ import annotations
@@ -26,74 +25,94 @@ from .filters import HandoffInputFilter
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["Handoff", "OnHandoffWithInput", "OnHandoffWithoutInput", "THandoffInput", "as_handoff", "handoff", "transfer_message"]
+__all__ = [
+    "Handoff",
+    "OnHandoffWithInput",
+    "OnHandoffWithoutInput",
+    "THandoffInput",
+    "as_handoff",
+    "handoff",
+    "transfer_message",
+]
 
 IsEnabled: TypeAlias = "bool | Callable[[RunContext, Agent], bool | Awaitable[bool]]"
-"""Whether the model is shown a handoff, or a function of the run's context and the agent that says so."""
+"""Whether the model sees a handoff, or a function of context and agent that decides."""
 
 THandoffInput = TypeVar("THandoffInput")
 OnHandoffWithInput: TypeAlias = Callable[[RunContext, THandoffInput], object]
-"""What is called when an agent hands over, with what its model says of it. It may be `async def`."""
+"""Called when an agent hands off, with the input from its model. It may be `async def`."""
 OnHandoffWithoutInput: TypeAlias = Callable[[RunContext], object]
-"""What is called when an agent hands over. It may be `async def`."""
+"""Called when an agent hands off. It may be `async def`."""
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 @dataclass(frozen=True)
 class Handoff:
-    """A tool by which an agent hands over. Make one by `handoff(agent)`; by hand, if the target is to be chosen when it is called."""
+    """A tool by which an agent hands off to another.
+
+    Make one with `handoff(agent)`, or directly if the target is chosen when the tool is called.
+    """
 
     tool_name: str
     tool_description: str
     input_json_schema: Mapping[str, object]
     on_invoke_handoff: Callable[[RunContext, str], Awaitable[Agent]]
-    """Given the run's context and the arguments as JSON, the agent that takes over."""
+    """Returns the agent that takes over, from the run's context and the arguments as JSON."""
     agent_name: str
     input_filter: HandoffInputFilter | None = None
     strict_json_schema: bool = True
     is_enabled: IsEnabled = True
     mode: Literal["transfer", "call"] = "transfer"
     nest_handoff_history: bool | None = None
-    """None: as the agent says that hands over."""
+    """None means the setting of the agent that hands off."""
     pass_input: bool = False
-    """Whether the agent that takes over is given the arguments."""
+    """Whether the agent that takes over receives the arguments."""
     agent: Agent | None = field(default=None, repr=False)
     """The target, if it is always the same."""
 
-    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # `Handoff[Context, Agent]`, for annotations written for the Agents SDK
+    # For annotations written for the Agents SDK: `Handoff[Context, Agent]`
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 
     @staticmethod
     def default_tool_name(agent: Agent) -> str:
-        """`transfer_to_` and the agent's name, as a tool may be named."""
+        """Return `transfer_to_` and the agent's name, as a valid tool name."""
         return _ODD.sub("_", f"transfer_to_{agent.name}").lower()
 
     @staticmethod
     def default_tool_description(agent: Agent) -> str:
-        """What the model is told of it."""
+        """Return the default description for the model."""
         return f"Handoff to the {agent.name} agent to handle the request. {agent.description}"
 
     def get_transfer_message(self, agent: Agent) -> str:
-        """The result of the call."""
+        """Return the result of the call."""
         return transfer_message(agent.name)
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool, as the model is told of it."""
-        return ToolSpec(self.tool_name, self.tool_description, self.input_json_schema or ensure_strict_json_schema({}), self.strict_json_schema)
+        """The description of the tool for the model."""
+        return ToolSpec(
+            self.tool_name,
+            self.tool_description,
+            self.input_json_schema or ensure_strict_json_schema({}),
+            self.strict_json_schema,
+        )
 
     async def is_enabled_for_context(self, context: RunContext, agent: Agent) -> bool:
-        """The same as `enabled`, as the text on handoffs names it."""
+        """Return the same as `enabled`. This is the Agents SDK's name of the method."""
         return await self.enabled(context, agent)
 
     async def enabled(self, context: RunContext, agent: Agent) -> bool:
-        """Whether the model is to see it now."""
+        """Return whether the model sees the handoff now."""
         if not callable(self.is_enabled):
             return bool(self.is_enabled)
         try:
             return bool(await maybe_await(self.is_enabled(context, agent)))
         except Exception as error:
-            msg = f"whether the handoff {self.tool_name} is enabled could not be found out: {type(error).__name__}: {text_of(error)}"
+            msg = (
+                f"whether the handoff {self.tool_name} is enabled could not be found out: "
+                f"{type(error).__name__}: {text_of(error)}"
+            )
             raise HandoffError(msg, agent=agent.name) from error
 
 
@@ -144,31 +163,43 @@ def handoff(
     nest_handoff_history: bool | None = None,
     pass_input: bool = False,
 ) -> Handoff:
-    """A handoff to that agent.
+    """Make a handoff to that agent.
 
-    `on_handoff(context)`, or with an `input_type` `on_handoff(context, input)`, is called when it happens. `input_filter` changes what the agent is given.
-    With `mode="call"`, the agent answers, and its answer is the tool's result.
+    `on_handoff(context)`, or `on_handoff(context, input)` with an `input_type`, is called at each
+    handoff. `input_filter` changes the input of the agent. With `mode="call"`, the agent answers,
+    and its answer is the tool's result.
     """
     if not isinstance(agent, Agent):
-        msg = f"handoff({agent!r}): give an agent."
+        msg = f"handoff({agent!r}): pass an agent."
         raise UsageError(msg)
     where = f"handoff({agent.name!r})"
     if mode not in ("transfer", "call"):
         msg = f"{where}: mode={mode!r} is unknown; give 'transfer' or 'call'."
         raise UsageError(msg)
     if input_filter is not None and not callable(input_filter):
-        msg = f"{where}: input_filter={input_filter!r} cannot be called; give a function of HandoffInputData."
+        msg = (
+            f"{where}: input_filter={input_filter!r} cannot be called; give a function of "
+            "HandoffInputData."
+        )
         raise UsageError(msg)
     if not isinstance(is_enabled, bool) and not callable(is_enabled):
-        msg = f"{where}: is_enabled={is_enabled!r}: give True, False, or a function of the context and the agent."
+        msg = (
+            f"{where}: is_enabled={is_enabled!r}: pass True, False, or a function of the context "
+            "and the agent."
+        )
         raise UsageError(msg)
     if pass_input and input_type is None:
-        msg = f"{where}: pass_input=True without an input_type: there is no input that could be passed on."
+        msg = (
+            f"{where}: pass_input=True without an input_type: there is no input that could be "
+            "passed on."
+        )
         raise UsageError(msg)
     invoke, schema = _invocation(agent, on_handoff, input_type, where)
     return Handoff(
         tool_name=_name(tool_name or tool_name_override or Handoff.default_tool_name(agent), where),
-        tool_description=_either(tool_description, tool_description_override, Handoff.default_tool_description(agent)),
+        tool_description=_either(
+            tool_description, tool_description_override, Handoff.default_tool_description(agent)
+        ),
         input_json_schema=schema,
         on_invoke_handoff=invoke,
         agent_name=agent.name,
@@ -182,18 +213,21 @@ def handoff(
 
 
 def transfer_message(agent_name: str) -> str:
-    """The result of a handoff to the agent of that name."""
+    """Return the result of a handoff to the agent of that name."""
     return json.dumps({"assistant": agent_name}, ensure_ascii=False)
 
 
 def as_handoff(given: object, whose: str) -> Handoff:
-    """What was given among an agent's `handoffs`."""
+    """Return an element of an agent's `handoffs` as a `Handoff`."""
     if isinstance(given, Handoff):
         _name(given.tool_name, f"agent {whose!r}: the handoff to {given.agent_name!r}")
         return given
     if isinstance(given, Agent):
         return handoff(given)
-    msg = f"agent {whose!r}: {given!r} among its handoffs is neither an agent nor a handoff(agent, ...)."
+    msg = (
+        f"agent {whose!r}: {given!r} among its handoffs is neither an agent nor a handoff(agent, "
+        "...)."
+    )
     raise UsageError(msg, agent=whose)
 
 
@@ -203,7 +237,10 @@ def _either(one: str | None, other: str | None, default: str) -> str:
 
 def _name(name: str, where: str) -> str:
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
-        msg = f"{where}: tool_name={name!r}: models take only names of up to 64 letters, digits, '_' and '-' (ASCII); give tool_name=."
+        msg = (
+            f"{where}: tool_name={name!r}: models take only names of up to 64 letters, digits, "
+            "'_' and '-' (ASCII); give tool_name=."
+        )
         raise UsageError(msg)
     return name
 
@@ -211,19 +248,25 @@ def _name(name: str, where: str) -> str:
 def _invocation(
     agent: Agent, on_handoff: Callable[..., object] | None, input_type: object, where: str
 ) -> tuple[Callable[[RunContext, str], Awaitable[Agent]], Mapping[str, object]]:
-    """What calls the callback, and the schema of its input."""
+    """Return a function that calls the callback, and the schema of its input."""
     if on_handoff is not None and not callable(on_handoff):
-        msg = f"{where}: on_handoff={on_handoff!r} cannot be called; give a function of the context{', and the input' if input_type is not None else ''}."
+        msg = (
+            f"{where}: on_handoff={on_handoff!r} cannot be called; give a function of the "
+            f"context{', and the input' if input_type is not None else ''}."
+        )
         raise UsageError(msg)
     if input_type is None:
         if on_handoff is not None:
             _check_takes(on_handoff, 1, where)
         return _Plain(agent, on_handoff), ensure_strict_json_schema({})
     if on_handoff is None:
-        msg = f"{where}: input_type={input_type!r} without on_handoff: give a function on_handoff(context, input), which gets the input."
+        msg = (
+            f"{where}: input_type={input_type!r} without on_handoff: pass a function "
+            "on_handoff(context, input), which gets the input."
+        )
         raise UsageError(msg)
     _check_takes(on_handoff, 2, where)
-    from ..tools.function_schema import schema_of  # noqa: PLC0415 -- brings pydantic
+    from ..tools.function_schema import schema_of  # noqa: PLC0415 -- imports pydantic
 
     adapter, schema = schema_of(input_type, f"{where}: input_type")
     try:
@@ -238,19 +281,25 @@ def _check_takes(function: Callable[..., object], count: int, where: str) -> Non
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        return  # of something built in nothing is known
-    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    needed = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+        return  # a built-in function may have no signature
+    positional = [
+        one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    ]
+    needed = [
+        one for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty
+    ]
     takes_any = any(one.kind is one.VAR_POSITIONAL for one in parameters)
     if needed or len(positional) > count or (len(positional) < count and not takes_any):
         wanted = "on_handoff(context)" if count == 1 else "on_handoff(context, input)"
         why = "without an input_type" if count == 1 else "with an input_type"
-        msg = f"{where}: on_handoff has {len(parameters)} parameters; {why} it is called as {wanted}."
+        msg = (
+            f"{where}: on_handoff has {len(parameters)} parameters; {why} it is called as {wanted}."
+        )
         raise UsageError(msg)
 
 
 class _Plain:
-    """Hands over to one agent, without input."""
+    """Hands off to one agent, without input."""
 
     def __init__(self, agent: Agent, callback: Callable[..., object] | None) -> None:
         self.agent = agent
@@ -264,9 +313,15 @@ class _Plain:
 
 
 class _Typed:
-    """Hands over to one agent, with an input."""
+    """Hands off to one agent, with an input."""
 
-    def __init__(self, agent: Agent, callback: Callable[..., object], adapter: TypeAdapter[object], schema: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        callback: Callable[..., object],
+        adapter: TypeAdapter[object],
+        schema: Mapping[str, object],
+    ) -> None:
         self.agent = agent
         self._callback = callback
         self._adapter = adapter
@@ -276,12 +331,15 @@ class _Typed:
         if not input_json:
             msg = f"the handoff to {self.agent.name} needs arguments, and there are none"
             raise ModelBehaviorError(msg)
-        from ..tools.function_schema import explain  # noqa: PLC0415 -- it is there already
+        from ..tools.function_schema import explain  # noqa: PLC0415 -- already imported
 
         try:
             value = self._adapter.validate_json(input_json, strict=True)
         except ValueError as error:
-            msg = f"arguments of the handoff to {self.agent.name} are not valid: {explain(error, self._schema)}"
+            msg = (
+                f"arguments of the handoff to {self.agent.name} are not valid: "
+                f"{explain(error, self._schema)}"
+            )
             raise ModelBehaviorError(msg) from error
         await _called(self._callback, self.agent, context, value)
         return self.agent
@@ -293,6 +351,9 @@ async def _called(callback: Callable[..., object], agent: Agent, *args: object) 
     except (asyncio.CancelledError, Exception) as error:
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-            raise  # it was cancelled from outside
-        msg = f"on_handoff of the handoff to {agent.name!r} raised {type(error).__name__}: {text_of(error)}"
+            raise  # cancelled from outside
+        msg = (
+            f"on_handoff of the handoff to {agent.name!r} raised {type(error).__name__}: "
+            f"{text_of(error)}"
+        )
         raise HandoffError(msg) from error

@@ -1,6 +1,6 @@
-"""What one agent's handoffs have in common.
+"""The settings shared by one agent's handoffs.
 
-Owns: `HandoffRules`, worked out once for an agent in its place of a tree. It must never hold anything of a run.
+They are computed once for an agent in its place of a tree, and hold nothing of a run.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["HandoffRules"]
 
 @dataclass(frozen=True, slots=True)
 class HandoffRules:
-    """The handoffs that an agent may follow, and how."""
+    """The handoffs that an agent may follow, and their settings."""
 
     handoffs: Mapping[str, Handoff]
-    """By the names of their tools."""
+    """The handoffs by the names of their tools."""
     nests: bool
-    """Whether what came before is folded into one message, where a handoff does not say so itself."""
+    """Whether earlier messages are folded into one, if the handoff does not specify it."""
     output_key: str | None
-    """Under which session value a handoff's result is kept, too."""
+    """The session key that also stores a handoff's result."""

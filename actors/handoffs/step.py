@@ -1,12 +1,11 @@
 """One handoff, from its call to the agent that takes over.
 
-Owns: the order of it: the callback, the event, the hooks, the input filter. What is recorded of it is the event; a run that goes on behind that does
-the rest again, and does not call the callback.
+The order is: callback, event, hooks, input filter. Only the event is recorded. A run that is
+recovered after the event repeats the later steps, but not the callback.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,13 +28,33 @@ if TYPE_CHECKING:
 __all__ = ["conversation", "filtered_input", "follow_again", "hand_off"]
 
 
-async def hand_off(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall, rivals: Sequence[str], *, raises: bool) -> bool:
-    """Hand over. Returns False if that cannot be, because the model has called it wrongly and is to try again; `rivals` are the others that it has called."""
+async def hand_off(
+    door: AgentDoor,
+    rules: HandoffRules,
+    handoff: Handoff,
+    call: ToolCall,
+    rivals: Sequence[str],
+    *,
+    raises: bool,
+) -> bool:
+    """Hand off to another agent.
+
+    Returns False if the model made an invalid call and must try again. `rivals` are the other
+    handoffs of the same reply.
+    """
     node, run = door.node, door.run
     with span("handoff", from_agent=node.name, to_agent=handoff.agent_name) as opened:
         if rivals:
             named = (rules.handoffs.get(name) for name in rivals)
-            opened.set(requested_agents=[handoff.agent_name, *(name if one is None else one.agent_name for name, one in zip(rivals, named, strict=True))])
+            opened.set(
+                requested_agents=[
+                    handoff.agent_name,
+                    *(
+                        name if one is None else one.agent_name
+                        for name, one in zip(rivals, named, strict=True)
+                    ),
+                ]
+            )
             opened.fail("several handoffs were requested at once")
         try:
             target = await _target(handoff, door, call, opened)
@@ -43,16 +62,23 @@ async def hand_off(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call:
             error.agent, error.run, error.message = node.name, door.run.run_id, call
             if raises:
                 raise
-            await door.emit(AgentEvent.of(Message.tool(" ".join(str(error).split()), call.id, call.name)))
+            await door.emit(
+                AgentEvent.of(Message.tool(" ".join(str(error).split()), call.id, call.name))
+            )
             return False
         result = Message.tool(handoff.get_transfer_message(target), call.id, call.name)
         if rules.output_key is not None:
-            door.run.session[rules.output_key] = result.text  # with the event: behind it the agent has ended
+            # Together with the event, after which the agent has ended.
+            door.run.session[rules.output_key] = result.text
         await door.emit(AgentEvent.of(result, door.hand_over(target)))
         if run.hooks or node.agent.hooks is not None:
-            await asyncio.gather(
-                call_hooks(run.hooks, None, "on_handoff", None, run, node.agent, target),
-                call_hooks((), node.agent.hooks, "on_handoff", None, run, target, node.agent),
+            of_run = call_hooks(run.hooks, None, "on_handoff", None, run, node.agent, target)
+            await door.at_once(
+                (
+                    of_run,
+                    call_hooks((), node.agent.hooks, "on_handoff", None, run, target, node.agent),
+                ),
+                "on_handoff",
             )
         await _prepare(door, rules, handoff, call, target)
     return True
@@ -63,46 +89,70 @@ async def _target(handoff: Handoff, door: AgentDoor, call: ToolCall, opened: Spa
     try:
         target = await maybe_await(handoff.on_invoke_handoff(door.run, call.arguments))
     except (HandoffError, ModelBehaviorError) as error:
-        opened.fail(str(error))
+        opened.fail(error)
         error.run, error.agent = error.run or door.run.run_id, error.agent or door.agent_name
         raise
     except Exception as error:
-        opened.fail(text_of(error))
+        opened.fail(error)
         msg = f"the handoff {call.name} failed: {type(error).__name__}: {text_of(error)}"
         raise HandoffError(msg, **where) from error
     if not isinstance(target, Agent):
-        msg = f"the handoff {call.name} came to {target!r}: its on_invoke_handoff has to return an agent."
+        msg = (
+            f"the handoff {call.name} came to {target!r}: its on_invoke_handoff has to return an "
+            "agent."
+        )
         raise HandoffError(msg, **where)
     opened.set(to_agent=target.name)
     return target
 
 
 async def follow_again(door: AgentDoor, rules: HandoffRules, said: Sequence[Message]) -> None:
-    """The run goes on behind a handoff that is recorded: find out again to whom, and what he is given."""
+    """Prepare a recorded handoff again after a restart: find its target and its input."""
     last = said[-1]
     handoff = rules.handoffs.get(last.tool_name or "")
-    if handoff is None or handoff.mode == "call" or last.text != transfer_message(door.invocation.transfer or ""):
-        return  # it was another kind of transfer
-    call = next(call for message in reversed(said) for call in message.tool_calls if call.id == last.tool_call_id)
+    if (
+        handoff is None
+        or handoff.mode == "call"
+        or last.text != transfer_message(door.invocation.transfer or "")
+    ):
+        return  # another kind of transfer
+    call = next(
+        call
+        for message in reversed(said)
+        for call in message.tool_calls
+        if call.id == last.tool_call_id
+    )
     if handoff.agent is None:
         why = "which chooses the agent when it is called: it cannot be found again"
-        msg = f"the run was about to hand over by {handoff.tool_name}, {why}. Give the Handoff agent=."
+        msg = (
+            f"the run was about to hand over by {handoff.tool_name}, {why}. Give the Handoff "
+            "agent=."
+        )
         raise HandoffError(msg, run=door.run.run_id, agent=door.agent_name)
     door.hand_over(handoff.agent)
     await _prepare(door, rules, handoff, call, handoff.agent)
 
 
-async def _prepare(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall, target: Agent) -> None:
-    """What the agent that takes over is given, if that is not just the conversation as it was said."""
+async def _prepare(
+    door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall, target: Agent
+) -> None:
+    """Set the input of the agent that takes over, if it differs from the plain conversation."""
     given = await filtered_input(door, rules, handoff, call)
     if given is not None:
         messages, asked = given
         door.hand_over(target, AgentInput(messages, door.streaming), asked)
 
 
-async def filtered_input(door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall) -> tuple[tuple[Message, ...], int | None] | None:
-    """What the handoff makes of the conversation, and how much of it is what the run was asked; None if it changes nothing."""
-    chosen = handoff.input_filter if handoff.input_filter is not None else door.run.handoff_input_filter
+async def filtered_input(
+    door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall
+) -> tuple[tuple[Message, ...], int | None] | None:
+    """Return the filtered conversation, and the number of its messages that are the run's input.
+
+    Returns None if the handoff changes nothing.
+    """
+    chosen = (
+        handoff.input_filter if handoff.input_filter is not None else door.run.handoff_input_filter
+    )
     nests = rules.nests if handoff.nest_handoff_history is None else handoff.nest_handoff_history
     payload = (Message.user(call.arguments or "{}"),) if handoff.pass_input else ()
     if chosen is None and not nests:
@@ -117,7 +167,10 @@ async def filtered_input(door: AgentDoor, rules: HandoffRules, handoff: Handoff,
             msg = f"{whose} raised {type(error).__name__}: {text_of(error)}"
             raise HandoffError(msg, run=door.run.run_id, agent=door.agent_name) from error
         if not isinstance(data, HandoffInputData):
-            msg = f"{whose} returned {data!r}: return a HandoffInputData, as data.clone(...) makes it."
+            msg = (
+                f"{whose} returned {data!r}: return a HandoffInputData, as data.clone(...) makes "
+                "it."
+            )
             raise UsageError(msg, run=door.run.run_id, agent=door.agent_name)
     else:
         whose = f"the handoff {handoff.tool_name}"
@@ -128,40 +181,65 @@ async def filtered_input(door: AgentDoor, rules: HandoffRules, handoff: Handoff,
 
 
 def conversation(door: AgentDoor, handoff: Handoff) -> tuple[Message, ...]:
-    """All that the agent was given, and what it has said; but for calls that have no result yet."""
+    """Return the agent's input and messages, without calls that have no result yet."""
     return as_messages(_input_data(door, calls=handoff.mode == "call"), "the conversation")
 
 
 def _input_data(door: AgentDoor, *, calls: bool) -> HandoffInputData:
-    """The conversation, as an input filter is given it."""
+    """Return the conversation as an input filter receives it."""
     handoffs = _handoff_names(door)
     invocation, given, said = door.invocation, door.input.messages, door.invocation.messages
     window = invocation.window
-    asked = window.input.messages if window.verbatim_from is not None and window.input is not None else given
+    asked = (
+        window.input.messages
+        if window.verbatim_from is not None and window.input is not None
+        else given
+    )
     if window.asked is not None:
-        asked = asked[: window.asked]  # what the filter of an earlier handoff has left of it
-    turn = max((index for index, message in enumerate(said) if message.role == "assistant"), default=0)
-    before = (*items_of(given[len(asked) :], None, handoffs), *items_of(said[:turn], door.agent_name, handoffs))
-    # Which of the other calls of the reply have a result by now is a matter of time, as long as the round is under way.
+        asked = asked[: window.asked]  # the part that the filter of an earlier handoff has left
+    turn = max(
+        (index for index, message in enumerate(said) if message.role == "assistant"), default=0
+    )
+    before = (
+        *items_of(given[len(asked) :], None, handoffs),
+        *items_of(said[:turn], door.agent_name, handoffs),
+    )
+    # While the round is running, it depends on timing which other calls of the reply have a result
+    # by now.
     new = said[turn : turn + 1] if calls else said[turn:]
-    data = HandoffInputData(input_history_of(asked), before, items_of(new, door.agent_name, handoffs), door.run)
+    data = HandoffInputData(
+        input_history_of(asked), before, items_of(new, door.agent_name, handoffs), door.run
+    )
     _name_agents(door, (*data.pre_handoff_items, *data.new_items))
     return data
 
 
 def _name_agents(door: AgentDoor, items: Sequence[Item]) -> None:
-    """Say of each item whose it is, as far as that is known; and of the result of a handoff, who took over."""
+    """Set the agent of each item, where known, and the target of each handoff result."""
     following = door.invocation.following
     for item in items:
         if item.agent_name == door.agent_name:
             item.agent = cast("Agent", door.node.agent)
         if item.type == "handoff_output_item":
-            nodes = (*(() if following is None else (following.node,)), *(node for tree in door.node.root.trees() for node in tree.walk()))
-            item.target_agent = next((cast("Agent", node.agent) for node in nodes if item.text == transfer_message(node.name)), None)
+            nodes = (
+                *(() if following is None else (following.node,)),
+                *(node for tree in door.node.root.trees() for node in tree.walk()),
+            )
+            item.target_agent = next(
+                (
+                    cast("Agent", node.agent)
+                    for node in nodes
+                    if item.text == transfer_message(node.name)
+                ),
+                None,
+            )
 
 
 def _handoff_names(door: AgentDoor) -> frozenset[str]:
-    """The tools by which agents of this run hand over: the one at work, and those whose calls may be in the conversation."""
+    """Return the handoff tools of all agents in this run.
+
+    Their calls may be in the conversation.
+    """
     found: set[str] = set()
     for tree in door.node.root.trees():
         for node in tree.walk():

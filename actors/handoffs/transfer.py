@@ -1,6 +1,6 @@
-"""Handing over: the one tool by which a model does it, what the model is told of the others, and agents that always hand over.
+"""Transfers: the transfer tool, its instruction, and agents that always transfer.
 
-Owns: the words of the transfer, the transfer and the exit tool, and `DeterministicTransfer`. It never carries a transfer out: that is the run supervisor's.
+The exit tool is here, too. The run's supervisor performs a transfer.
 """
 
 from __future__ import annotations
@@ -44,13 +44,16 @@ When transferring: OUTPUT ONLY THE FUNCTION CALL"""
 
 
 def transfer_instruction(targets: Sequence[Node]) -> str:
-    """What a model is told of the agents to which it may hand over."""
-    agents = "".join(f"\n- Agent name: {node.name}\n  Agent description: {node.agent.description}" for node in targets)
+    """Return the instruction that lists the agents a model may transfer to."""
+    agents = "".join(
+        f"\n- Agent name: {node.name}\n  Agent description: {node.agent.description}"
+        for node in targets
+    )
     return _INSTRUCTION.format(agents=agents, tool=TRANSFER_TOOL)
 
 
 def transfer_output(agent_name: str) -> str:
-    """The result of a transfer call."""
+    """Return the result of a transfer call."""
     return f"successfully transferred to agent [{agent_name}]"
 
 
@@ -69,10 +72,13 @@ async def _exit(context: ToolContext, arguments: dict[str, object]) -> str:
 
 
 def text_argument(context: ToolContext, arguments: dict[str, object], name: str) -> str:
-    """The argument of that name. Raises, for the model to read, if it is no text."""
+    """Return the argument of that name. Raise, for the model to read, if it is not a string."""
     value = arguments[name]
     if not isinstance(value, str):
-        msg = f"arguments of {context.tool_name} are not valid: {name}: should be a text (got {value!r})"
+        msg = (
+            f"arguments of {context.tool_name} are not valid: {name}: should be a text (got "
+            f"{value!r})"
+        )
         raise ToolArgumentsError(msg)
     return value
 
@@ -90,23 +96,29 @@ def _one_text(name: str, description: str, values: Sequence[str] = ()) -> dict[s
 
 
 class TransferTool(Tool):
-    """The tool by which a model hands over. It does so to an agent that exists, and to no other."""
+    """The tool by which a model transfers, to existing agents only."""
 
     def __init__(self, targets: Sequence[str] = ()) -> None:
         parameters = _one_text("agent_name", "the name of the agent to transfer to", targets)
-        super().__init__(name=TRANSFER_TOOL, description="Transfer the question to another agent.", parameters=parameters, call=_transfer, return_directly=True)
+        super().__init__(
+            name=TRANSFER_TOOL,
+            description="Transfer the question to another agent.",
+            parameters=parameters,
+            call=_transfer,
+            return_directly=True,
+        )
 
 
 transfer_tool: Final = TransferTool()
 
 
 def transfer_tool_to(targets: Sequence[Node]) -> TransferTool:
-    """The tool of an agent that may hand over to these: its schema names them."""
+    """Return the tool of an agent that may transfer to `targets`, which are named in its schema."""
     return TransferTool([node.name for node in targets])
 
 
 def transfer_target(call: ToolCall, node: Node) -> Node | None:
-    """The agent that a call of that tool names, if there is one to which this agent may hand over."""
+    """Return the agent named by a transfer call, if this agent may transfer to it."""
     try:
         arguments = json.loads(call.arguments)
     except ValueError:
@@ -125,32 +137,44 @@ exit_tool: Final = Tool(
 
 
 class DeterministicTransfer(Agent):
-    """An agent that hands over when it has come to its end: not after an exit, an interrupt or an error. It bears the name of the one it wraps.
+    """An agent that transfers when it finishes, with the name of the agent that it wraps.
 
-    Of several in `to`, all are announced, and the last is followed.
+    It does not transfer after an exit, an interrupt or an error. If `to` has several names, all are
+    announced and the last one is followed.
     """
 
     reports_failure: ClassVar[bool] = False
-    """Whether it hands over also after it has failed, and says what happened."""
+    """Whether it also transfers after a failure, with a message that describes the failure."""
 
     def __init__(self, agent: Agent, to: Sequence[str]) -> None:
         if not isinstance(agent, Agent):
-            msg = f"DeterministicTransfer({agent!r}, ...): give an Agent."
+            msg = f"DeterministicTransfer({agent!r}, ...): pass an Agent."
             raise UsageError(msg)
         targets = (to,) if isinstance(to, str) else tuple(to)
         if not targets:
-            msg = f"DeterministicTransfer({agent.name!r}, to=[]): name at least one agent to hand over to."
+            msg = (
+                f"DeterministicTransfer({agent.name!r}, to=[]): name at least one agent to hand "
+                "over to."
+            )
             raise UsageError(msg, agent=agent.name)
-        super().__init__(name=agent.name, description=agent.description, disallow_transfer_to_parent=agent.disallow_transfer_to_parent)
+        super().__init__(
+            name=agent.name,
+            description=agent.description,
+            disallow_transfer_to_parent=agent.disallow_transfer_to_parent,
+        )
         self.wrapped = agent
         self.to = targets
 
     def on_set_as_sub_agent(self, parent: Agent) -> None:
         if self.wrapped is not None:
-            tell_parent(self.wrapped, parent)  # it stands there as well; whether it may hand back by itself is its own
+            # The wrapped agent has the same parent; its own setting decides about transfers back.
+            tell_parent(self.wrapped, parent)
 
     def with_options(self, *, options: OptionsLike = None, **changes: Unpack[AgentOptions]) -> Self:
-        """A copy that wraps a copy with these options: they are for what plays. Whether it may hand over to a parent is the same for both."""
+        """Return a copy that wraps a copy with these options, which apply to the wrapped agent.
+
+        `disallow_transfer_to_parent` is set on both.
+        """
         twin = self._twin()
         assert self.wrapped is not None
         twin.wrapped = self.wrapped.with_options(options=options, **changes)
@@ -158,16 +182,19 @@ class DeterministicTransfer(Agent):
             twin.disallow_transfer_to_parent = changes["disallow_transfer_to_parent"]
         return twin
 
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         door = door_of(context)
         invocation = door.invocation
-        # What it says itself is counted: it goes on behind what it has said.
+        # It counts its own messages, and resumes after them.
         said = len(invocation.messages)
         if not context.state.get("played"):
             inner = invocation.node.inner
             assert inner is not None  # `wrapped` is set
-            given = None if invocation.window.input is None else input  # with what was told it beside that
-            outcome = await door.cast_node(inner, invocation.run_path, invocation.lane, INNER, input=given)
+            # Including the input that was passed with the transfer.
+            given = None if invocation.window.input is None else input
+            outcome = await door.cast_node(
+                inner, invocation.run_path, invocation.lane, INNER, input=given
+            )
             told = self.reports_failure and outcome.kind == "failed"
             if outcome.kind != "finished" and not told:
                 return
@@ -175,16 +202,29 @@ class DeterministicTransfer(Agent):
             invocation.broke = invocation.broke or outcome.broke
             if told and outcome.error is not None:
                 context.state["reports"] = 1
-                yield AgentEvent.of(Message.assistant(f"I have failed: {type(outcome.error).__name__}: {text_of(outcome.error)}"))
+                yield AgentEvent.of(
+                    Message.assistant(
+                        f"I have failed: {type(outcome.error).__name__}: {text_of(outcome.error)}"
+                    )
+                )
         skipped = said - context.state.get("reports", 0)
         for index, target in enumerate(self.to):
             if skipped >= 2 * index + 2:
                 continue
             if target == self.to[-1] and invocation.node.target(target) is None:
-                raise TransferError(invocation.node.no_target(target), run=context.run_id, agent=self.name)
+                raise TransferError(
+                    invocation.node.no_target(target), run=context.run_id, agent=self.name
+                )
             if skipped == 2 * index + 1:
                 call = invocation.messages[-1].tool_calls[0]
             else:
-                call = ToolCall(f"call_{new_id()}", TRANSFER_TOOL, json.dumps({"agent_name": target}, ensure_ascii=False, separators=(",", ":")))
+                call = ToolCall(
+                    f"call_{new_id()}",
+                    TRANSFER_TOOL,
+                    json.dumps({"agent_name": target}, ensure_ascii=False, separators=(",", ":")),
+                )
                 yield AgentEvent.of(Message.assistant("", (call,)))
-            yield AgentEvent.of(Message.tool(transfer_output(target), call.id, TRANSFER_TOOL), TransferToAgent(target))
+            yield AgentEvent.of(
+                Message.tool(transfer_output(target), call.id, TRANSFER_TOOL),
+                TransferToAgent(target),
+            )

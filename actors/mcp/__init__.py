@@ -1,10 +1,10 @@
 """Tools of MCP servers.
 
-    content         what a server answers, as what a tool returns
-    mcp_tool        one tool of a server: its call, progress, questions
-    mcp_tools       all that an agent is given of a server, and in which system the connection lives
+    content           converts a server's result to a tool's result
+    mcp_tool          one tool of a server: its call, progress, questions
+    mcp_tools         an agent's tools from a server, and the system that owns the connection
 
-It must never import the SDK before a server is connected to.
+The MCP SDK is not imported before a server is connected to.
 """
 
 from .mcp_tools import McpTools

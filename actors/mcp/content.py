@@ -1,6 +1,6 @@
-"""What an MCP server answers, as what a tool returns.
+"""Converts an MCP server's result to the result of a tool.
 
-Owns: that translation. What it says is shown as it is: it comes from outside, and is never executed.
+The content is untrusted: it is shown unchanged and never executed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ __all__ = ["returned"]
 
 
 def returned(tool_name: str, result: Any) -> str | list[Part]:
-    """The text, or the parts. Raises `ToolError`, if the server says that the call has failed."""
+    """Return the text or the parts. Raise `ToolError` if the server reports a failure."""
     parts = [_part(tool_name, one) for one in result.content]
     texts = [part.text for part in parts if isinstance(part, TextPart)]
     if result.is_error:
-        raise ToolError("\n".join(texts) or f"{tool_name} has failed, and its server does not say why.")
+        raise ToolError(
+            "\n".join(texts) or f"{tool_name} has failed, and its server does not say why."
+        )
     if not parts and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
     return "\n".join(texts) if len(texts) == len(parts) else parts
@@ -43,7 +45,11 @@ def _part(tool_name: str, one: Any) -> Part:
             if text is not None:
                 return TextPart(text)
             name = str(resource.uri).rpartition("/")[2] or None
-            return FilePart(data=_bytes(tool_name, resource.blob), media_type=resource.mime_type or "application/octet-stream", name=name)
+            return FilePart(
+                data=_bytes(tool_name, resource.blob),
+                media_type=resource.mime_type or "application/octet-stream",
+                name=name,
+            )
         case kind:
             return TextPart(f"[{kind}]")
 

@@ -1,7 +1,7 @@
 """The tools of an MCP server, for an agent.
 
-Owns: which of them the agent is given, and where the connection lives: in an `async with` of the user's, or in the system in which the agent plays. It must
-never keep anything of a run.
+The connection belongs to an `async with` block, or to the system in which the agent runs. Nothing
+of a run is stored here.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from ...runtime.actor.actor import Actor
 from ...runtime.errors import UsageError
+from ...runtime.log import loggers
 from ...runtime.mcp.connection import Connection, McpServer
 from ..tools.tool import Approval, Tool
 from ..tools.toolset import Toolset
-from .mcp_tool import McpTool
+from .mcp_tool import McpTool, shown_name
 
 if TYPE_CHECKING:
     from ...runtime.actor.host import Host
@@ -26,12 +27,22 @@ __all__ = ["McpTools"]
 
 
 class McpTools(Toolset):
-    """The tools of an MCP server: `tools=[McpTools(command=["npx", "server"])]`, or `McpTools(url="https://host/mcp", headers={...})`.
+    """The tools of an MCP server.
 
-    The system in which the agent plays has one connection for all its runs; it is opened when the first one needs it, and again when it was lost. Within
-    `async with McpTools(...) as tools:` it is this block's instead, and what is wrong with the server is said at once. `tools` are the names of those that the
-    agent is given, or a function of a name; `needs_approval` is for all of them (`True`), for some names, or a function of context and arguments. A call may
-    take `timeout` seconds.
+        tools=[McpTools(command=["npx", "server"])]
+        tools=[McpTools(url="https://host/mcp", headers={...})]
+
+    The system in which the agent runs has one connection for all its runs. It is opened when the
+    first run needs it, and reopened after it is lost. Within `async with McpTools(...) as tools:`
+    the connection belongs to the block instead, and problems with the server are reported at once.
+
+    `tools` selects the agent's tools: a list of the server's names, or a function of a name.
+
+    `needs_approval` is True for all tools, a list of names, or a function of context and arguments.
+    Each name must exist, as the server's own or as the one that the model sees. If names are
+    listed, tools that the server adds or renames later need approval, too.
+
+    A call may take `timeout` seconds.
     """
 
     def __init__(
@@ -48,28 +59,59 @@ class McpTools(Toolset):
         connect_timeout: float = 30.0,
     ) -> None:
         if (command is None) == (url is None):
-            msg = "McpTools: give either command=, which is started here, or url=, and not both."
+            msg = "McpTools: pass either command=, which is started here, or url=, and not both."
             raise UsageError(msg)
-        if command is not None and (isinstance(command, str) or not command or not all(isinstance(word, str) for word in command)):
-            msg = f"McpTools(command={command!r}): give a list: the program and its arguments, such as ['python', 'server.py']."
+        if command is not None and (
+            isinstance(command, str)
+            or not command
+            or not all(isinstance(word, str) for word in command)
+        ):
+            msg = (
+                "McpTools: command must be a list of strings, such as ['python', 'server.py'], "
+                f"got {type(command).__name__}."
+            )
             raise UsageError(msg)
-        if url is not None and (not isinstance(url, str) or not url.startswith(("http://", "https://"))):
-            msg = f"McpTools(url={url!r}): give the URL of a server that speaks streamable HTTP, such as 'http://localhost:8000/mcp'."
+        if url is not None and (
+            not isinstance(url, str) or not url.startswith(("http://", "https://"))
+        ):
+            msg = (
+                "McpTools: url must be the http(s) URL of a server that speaks streamable HTTP, "
+                "such as 'http://localhost:8000/mcp'."
+            )
             raise UsageError(msg)
         if command is not None and headers:
-            msg = "McpTools(headers=...): they are for a server at a url; one that is started by a command is given env=."
+            msg = (
+                "McpTools(headers=...): they are for a server at a url; one that is started by a "
+                "command is given env=."
+            )
             raise UsageError(msg)
         if isinstance(tools, str):
-            msg = f"McpTools(tools={tools!r}): give a list of names, or a function of a name."
+            msg = f"McpTools(tools={tools!r}): pass a list of names, or a function of a name."
             raise UsageError(msg)
         for name, seconds in (("timeout", timeout), ("connect_timeout", connect_timeout)):
             if seconds is not None and not seconds > 0:
-                msg = f"McpTools({name}={seconds!r}): give seconds, more than 0."
+                msg = f"McpTools({name}={seconds!r}): pass seconds, more than 0."
                 raise UsageError(msg)
+        if isinstance(needs_approval, str) or not (
+            isinstance(needs_approval, bool | Collection) or callable(needs_approval)
+        ):
+            msg = (
+                f"McpTools(needs_approval={needs_approval!r}): needs_approval must be a bool, a "
+                "collection of names, or a function of context and arguments."
+            )
+            raise UsageError(msg)
         where = None if cwd is None else os.fspath(cwd)
-        self._server = McpServer(tuple(command or ()), env, where, url, dict(headers or {}), connect_timeout, timeout)
+        self._server = McpServer(
+            tuple(command or ()), env, where, url, dict(headers or {}), connect_timeout, timeout
+        )
         self._filter = tools
-        self._approval = needs_approval
+        self._approval = (
+            needs_approval
+            if isinstance(needs_approval, bool) or callable(needs_approval)
+            else frozenset(needs_approval)
+        )
+        # The tools that existed when the names were checked.
+        self._judged: frozenset[str] | None = None
         self._timeout = timeout
         self.asks_approval = bool(needs_approval)
         self._own: _Tools | None = None  # within `async with`
@@ -89,7 +131,12 @@ class McpTools(Toolset):
             raise
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         own, self._own = self._own, None
         if own is not None:
             await own.connection.aclose()
@@ -102,26 +149,69 @@ class McpTools(Toolset):
         found = known.get(self)
         if found is None:
             found = known[self] = _Tools(self)
-            cast("ActorSystem", system).spawn(_Keeper, found.connection, lambda: known.pop(self, None))
+            cast("ActorSystem", system).spawn(
+                _Keeper, found.connection, lambda: known.pop(self, None)
+            )
         return found
 
     def made(self, connection: Connection, given: Sequence[Any]) -> tuple[Tool, ...]:
-        """The tools that the agent is given, of those that the server offers."""
+        """Return the agent's tools, of those that the server offers."""
         names = {one.name for one in given}
         wanted = self._filter
         if wanted is not None and not callable(wanted) and (missing := sorted(set(wanted) - names)):
-            msg = f"{self._server} has no tool {missing[0]!r}. Its tools: {', '.join(sorted(names)) or 'none'}."
+            msg = (
+                f"{self._server} has no tool {missing[0]!r}. Its tools: "
+                f"{', '.join(sorted(names)) or 'none'}."
+            )
             raise UsageError(msg)
-        chosen = [one for one in given if wanted is None or (wanted(one.name) if callable(wanted) else one.name in wanted)]
-        return tuple(McpTool(connection, one, self._approval_of(one.name), self._timeout) for one in chosen)
+        self._check_approval(names)
+        chosen = [
+            one
+            for one in given
+            if wanted is None or (wanted(one.name) if callable(wanted) else one.name in wanted)
+        ]
+        return tuple(
+            McpTool(connection, one, self._approval_of(one.name), self._timeout) for one in chosen
+        )
+
+    def _check_approval(self, names: set[str]) -> None:
+        """Check the names of the tools that need approval.
+
+        Raises `UsageError` if a name never was that of a tool.
+        """
+        approval = self._approval
+        if isinstance(approval, bool) or callable(approval):
+            return
+        missing = sorted(approval.difference(names, map(shown_name, names)))
+        if self._judged is None:
+            if missing:
+                msg = (
+                    f"McpTools(needs_approval=...): {self._server} has no tool {missing[0]!r}. "
+                    f"Its tools: {', '.join(sorted(names)) or 'none'}."
+                )
+                raise UsageError(msg)
+            self._judged = frozenset(names)
+        elif missing:
+            loggers.mcp.warning(
+                "%s no longer has %s, which needs approval. Tools that it has added or "
+                "renamed since need approval, too.",
+                self._server,
+                missing,
+            )
 
     def _approval_of(self, name: str) -> Approval:
         approval = self._approval
-        return approval if isinstance(approval, bool) or callable(approval) else name in approval
+        if isinstance(approval, bool) or callable(approval):
+            return approval
+        return (
+            shown_name(name) in map(shown_name, approval)
+            or self._judged is None
+            or name not in self._judged
+        )
 
 
 class _Tools:
-    """The connection of one system, and the tools that were made of its list."""
+    """The connection of one system, and the tools made from the server's list."""
 
     def __init__(self, of: McpTools) -> None:
         self._of = of
@@ -138,7 +228,7 @@ class _Tools:
 
 
 class _Keeper(Actor):
-    """Lives as long as its system, and closes the connection when that is left."""
+    """Lives as long as its system, and closes the connection when the system ends."""
 
     def __init__(self, connection: Connection, forget: Callable[[], object]) -> None:
         super().__init__()

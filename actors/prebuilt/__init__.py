@@ -1,13 +1,13 @@
-"""Ways of working together that are made of the other agents.
+"""Patterns of cooperation, built from the other agents.
 
-Owns two patterns, `supervisor` and `plan_execute`, each a definition that is built of others:
+There are two patterns, `supervisor` and `plan_execute`:
 
-    supervisor      one agent that decides, and others that answer to it
-    plan            what the roles of a plan tell one another by session values
-    plain_roles     these roles, played by plain agents
-    plan_execute    a planner, an executor, and a replanner in a loop
+    supervisor        one agent that decides, and others that report to it
+    plan              the session values that the roles of a plan exchange
+    plain_roles       these roles, performed by plain agents
+    plan_execute      a planner, an executor, and a replanner in a loop
 
-It must never need anything of the runtime that a user's own agent could not have.
+They use nothing of the runtime that a user's own agent could not use.
 """
 
 from .plan_execute import PlanExecute, make_executor, make_planner, make_replanner

@@ -1,7 +1,7 @@
-"""The roles of a plan, played by agents that were not made for them: plain `ChatModelAgent`s.
+"""The roles of a plan, performed by plain `ChatModelAgent`s.
 
-Owns: what each of them is given (the objective, the plan, what was done), and how a plan, a result or an answer is read from what it says. Each stands in
-front of its agent and bears its name. It must never ask a model itself.
+Each role wraps its agent and has the same name. It passes the objective, the plan and the results
+to the agent, and reads a plan, a result or an answer from its reply.
 """
 
 from __future__ import annotations
@@ -24,21 +24,28 @@ from .plan import note_step, situation, task
 
 __all__ = ["PlainExecutor", "PlainPlanner", "PlainReplanner", "read_answer", "read_steps"]
 
-_ANSWER: Final = """If the objective has been reached, answer with JSON of this form: {"response": "the complete answer"}
-Otherwise answer with the steps that are still to be done, and only those: {"steps": ["the next step", "the one after it"]}"""
+_ANSWER: Final = """\
+If the objective has been reached, answer with JSON of this form: \
+{"response": "the complete answer"}
+Otherwise answer with the steps that are still to be done, and only those: \
+{"steps": ["the next step", "the one after it"]}"""
 _LAST: Final = "There is no time for further steps: give the best answer that these results allow."
 
-_FENCED: Final = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
-_LISTED: Final = re.compile(r"(\s*)(?:[-*+•]|(?:step|步骤|第)?\s*\d+\s*步?\s*[.):\u3001\uff1a])\s*(\S.*)", re.IGNORECASE)
+_FENCE: Final = "```"
+# All quantifiers are possessive, so that a model's text is matched in linear time.
+_LISTED: Final = re.compile(
+    r"(\s*+)(?:[-*+•]|(?:(?:step|步骤|第)\s*+)?\d++\s*+步?\s*+[.):\u3001\uff1a])\s*+(\S.*)",
+    re.IGNORECASE,
+)
 _PLANS: Final = ("steps", "plan", "response")
-"""Where an object has a plan; the last is what an `output_type` is put in that is a list."""
+"""The keys of a plan in an object. The last is the wrapper of an `output_type` that is a list."""
 
 _TEXTS: Final = ("step", "description", "task", "title", "name")
-"""Where a step that is an object has its text."""
+"""The keys of the text of a step that is an object."""
 
 
 class _PlainRole(Agent):
-    """One that stands in front of an agent, and has it play."""
+    """A role that wraps an agent and runs it."""
 
     def __init__(self, agent: ChatModelAgent) -> None:
         super().__init__(name=agent.name, description=agent.description, history="input_only")
@@ -49,18 +56,22 @@ class _PlainRole(Agent):
         inner = door.node.inner
         assert inner is not None  # `wrapped` is set
         invocation = door.invocation
-        outcome = await door.cast_node(inner, invocation.run_path, invocation.lane, INNER, input=given)
+        outcome = await door.cast_node(
+            inner, invocation.run_path, invocation.lane, INNER, input=given
+        )
         invocation.broke = invocation.broke or outcome.broke
         return outcome
 
-    def _nothing_in(self, outcome: Outcome, wanted: str, context: AgentContext) -> ModelBehaviorError:
+    def _nothing_in(
+        self, outcome: Outcome, wanted: str, context: AgentContext
+    ) -> ModelBehaviorError:
         said = "" if outcome.message is None else outcome.message.text
         msg = f"agent {self.name!r}: there is no {wanted} in what its model has answered: {said!r}."
         return ModelBehaviorError(msg, run=context.run_id, agent=self.name, message=outcome.message)
 
 
 class PlainPlanner(_PlainRole):
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         context.session.update(UserInput=list(input.messages), ExecutedSteps=[])
         outcome = await self._play(context, None)
         if not outcome.finished:
@@ -74,10 +85,17 @@ class PlainPlanner(_PlainRole):
 
 
 class PlainExecutor(_PlainRole):
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        outcome = await self._play(context, AgentInput((Message.user(task(context.session, context.run_id, self.name)),), input.streaming))
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
+        outcome = await self._play(
+            context,
+            AgentInput(
+                (Message.user(task(context.session, context.run_id, self.name)),), input.streaming
+            ),
+        )
         if outcome.finished:
-            context.session["ExecutedStep"] = "" if outcome.message is None else outcome.message.text
+            context.session["ExecutedStep"] = (
+                "" if outcome.message is None else outcome.message.text
+            )
         return
         yield
 
@@ -87,14 +105,14 @@ class PlainReplanner(_PlainRole):
         super().__init__(agent)
         self.last_iteration = last_iteration
 
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         note_step(context, self.last_iteration)
         door = door_of(context)
         last = door.invocation.assignment.loop == self.last_iteration
         asked = f"{situation(context.session)}\n\n{_LAST if last else _ANSWER}"
         outcome = await self._play(context, AgentInput((Message.user(asked),), input.streaming))
         if not outcome.finished or door.invocation.broke:
-            return  # it has broken the loop itself, or has done so before the run went on from here
+            return  # broke the loop itself, now or before the run was resumed
         text = "" if outcome.message is None else outcome.message.text
         answer, steps = read_answer(text)
         if answer is not None:
@@ -106,16 +124,27 @@ class PlainReplanner(_PlainRole):
 
 
 def read_steps(text: str) -> list[str]:
-    """The steps of a plan: of JSON, of the lines that are a list, or all lines."""
+    """Read the steps of a plan: from JSON, from the lines that form a list, or from all lines."""
     found = _json_in(text)
-    steps = next((found[name] for name in _PLANS if name in found), None) if isinstance(found, dict) else found
+    steps = (
+        next((found[name] for name in _PLANS if name in found), None)
+        if isinstance(found, dict)
+        else found
+    )
     if found is not None:
         return [step for one in steps if (step := _step(one))] if isinstance(steps, list) else []
-    return _list_in(text) or [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("#", "```"))]
+    return _list_in(text) or [
+        line.strip()
+        for line in text.splitlines()
+        if line.strip() and not line.lstrip().startswith(("#", "```"))
+    ]
 
 
 def read_answer(text: str) -> tuple[str | None, list[str]]:
-    """The answer to the objective; or, if that is not reached, the steps that are left: those of JSON, or a text that is nothing but a list."""
+    """Return the answer to the objective, or the remaining steps if it is not reached.
+
+    The steps are JSON, or a text that is a list and nothing else.
+    """
     found = _json_in(text)
     answer = found.get("response") if isinstance(found, dict) else None
     if isinstance(answer, str):
@@ -129,19 +158,31 @@ def read_answer(text: str) -> tuple[str | None, list[str]]:
 
 
 def _json_in(text: str) -> dict[str, object] | list[object] | None:
-    fenced = _FENCED.search(text)
-    for candidate in (text, *((fenced.group(1),) if fenced is not None else ())):
+    fenced = _fenced_in(text)
+    for candidate in (text,) if fenced is None else (text, fenced):
         try:
             found = json.loads(candidate)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(found, dict | list):
             return found
     return None
 
 
+def _fenced_in(text: str) -> str | None:
+    """Return the content of the first fenced block, which starts on the line after the fence."""
+    begin = text.find(_FENCE)
+    while (end := text.find(_FENCE, begin + len(_FENCE))) >= 0 <= begin:
+        language, line_end, content = text[begin + len(_FENCE) : end].partition("\n")
+        language = language.strip().lstrip("`")
+        if line_end and (not language or language.isalpha()):
+            return content
+        begin = end
+    return None
+
+
 def _list_in(text: str) -> list[str]:
-    """The items of the list in a text, without those of the lists in it."""
+    """Return the items of the list in a text, without those of nested lists."""
     found = [match for line in text.splitlines() if (match := _LISTED.fullmatch(line))]
     outermost = min((len(match.group(1)) for match in found), default=0)
     return [match.group(2).strip() for match in found if len(match.group(1)) == outermost]
@@ -149,5 +190,8 @@ def _list_in(text: str) -> list[str]:
 
 def _step(given: object) -> str:
     if isinstance(given, dict):
-        given = next((given[name] for name in _TEXTS if isinstance(given.get(name), str)), json.dumps(given, ensure_ascii=False))
+        given = next(
+            (given[name] for name in _TEXTS if isinstance(given.get(name), str)),
+            json.dumps(given, ensure_ascii=False),
+        )
     return given.strip() if isinstance(given, str) else ""

@@ -1,6 +1,7 @@
-"""The session values by which the roles of a plan work together: `UserInput`, `Plan`, `ExecutedStep`, `ExecutedSteps`.
+"""The session values that the roles of a plan exchange.
 
-Owns: how a role is told of them, and that a step is noted once, wherever the run goes on from.
+They are `UserInput`, `Plan`, `ExecutedStep` and `ExecutedSteps`. A step is recorded once, wherever
+the run resumes.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ __all__ = ["note_step", "situation", "task"]
 
 
 def situation(session: SessionValues) -> str:
-    """The objective, the plan, and what was done."""
+    """Describe the objective, the plan, and the results so far."""
     objective = "\n".join(message.text for message in session.get("UserInput", ()))
-    done = "\n\n".join(f"Step: {one['step']}\nResult: {one['result']}" for one in session.get("ExecutedSteps", []))
-    return f"OBJECTIVE:\n{objective}\n\nPLAN:\n{_steps(session.get('Plan', []))}\n\nSTEPS DONE, WITH THEIR RESULTS:\n{done or '(none)'}"
+    done = "\n\n".join(
+        f"Step: {one['step']}\nResult: {one['result']}" for one in session.get("ExecutedSteps", [])
+    )
+    return (
+        f"OBJECTIVE:\n{objective}\n\nPLAN:\n{_steps(session.get('Plan', []))}\n\nSTEPS DONE, "
+        f"WITH THEIR RESULTS:\n{done or '(none)'}"
+    )
 
 
 def _steps(items: Sequence[str]) -> str:
@@ -26,7 +32,7 @@ def _steps(items: Sequence[str]) -> str:
 
 
 def task(session: SessionValues, run_id: str, name: str) -> str:
-    """What an executor is asked: the first step of the plan. Raises, if there is none."""
+    """Return the executor's request: the first step of the plan. Raise if there is none."""
     plan = session.get("Plan", [])
     if not plan:
         msg = f"agent {name!r} has no plan to carry out: it belongs into a PlanExecute."
@@ -35,10 +41,19 @@ def task(session: SessionValues, run_id: str, name: str) -> str:
 
 
 def note_step(context: AgentContext, last_iteration: int | None) -> None:
-    """The first step of the plan is done: note it, if that was not noted before the run went on from here."""
-    session, state, iteration = context.session, context.state, door_of(context).invocation.assignment.loop
+    """Record that the first step of the plan is done, unless that was recorded before a restart."""
+    session, state, iteration = (
+        context.session,
+        context.state,
+        door_of(context).invocation.assignment.loop,
+    )
     plan, done = session.get("Plan", []), session.get("ExecutedSteps", [])
-    noted = "noted" in state if last_iteration is None or iteration is None else len(done) > iteration
+    noted = (
+        "noted" in state if last_iteration is None or iteration is None else len(done) > iteration
+    )
     if plan and not noted:
         state["noted"] = True
-        session["ExecutedSteps"] = [*done, {"step": plan[0], "result": session.get("ExecutedStep", "")}]
+        session["ExecutedSteps"] = [
+            *done,
+            {"step": plan[0], "result": session.get("ExecutedStep", "")},
+        ]

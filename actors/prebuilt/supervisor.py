@@ -1,6 +1,7 @@
-"""One agent that decides who is next, and others that always hand back to it.
+"""One agent that decides who is next, and others that always transfer back to it.
 
-Owns: `Supervisor`. It is made of transfers alone: the supervisor hands over by its tool, the others deterministically.
+`Supervisor` uses transfers only: the supervisor transfers by its tool, the others
+deterministically.
 """
 
 from __future__ import annotations
@@ -21,28 +22,45 @@ __all__ = ["Supervisor"]
 
 
 class Supervisor(Agent):
-    """Bears its supervisor's name and description, and plays as it, with the sub-agents under it.
+    """Runs as its supervisor, with the same name and description, and with sub-agents under it.
 
-    An error in a sub-agent ends the run (`on_error="abort"`), or is told to the supervisor, which goes on (`"report"`).
+    If a sub-agent fails, the run ends (`on_error="abort"`), or the supervisor receives the error
+    and continues (`"report"`).
     """
 
-    def __init__(self, *, supervisor: Agent, sub_agents: Sequence[Agent], on_error: Literal["abort", "report"] = "abort") -> None:
+    def __init__(
+        self,
+        *,
+        supervisor: Agent,
+        sub_agents: Sequence[Agent],
+        on_error: Literal["abort", "report"] = "abort",
+    ) -> None:
         if not isinstance(supervisor, Agent):
-            msg = f"Supervisor(supervisor={supervisor!r}): give an Agent."
+            msg = f"Supervisor(supervisor={supervisor!r}): pass an Agent."
             raise UsageError(msg)
         if on_error not in ("abort", "report"):
-            msg = f"Supervisor of {supervisor.name!r}: on_error={on_error!r} is unknown; give 'abort' or 'report'."
+            msg = (
+                f"Supervisor of {supervisor.name!r}: on_error={on_error!r} is unknown; give "
+                "'abort' or 'report'."
+            )
             raise UsageError(msg, agent=supervisor.name)
         if not supervisor.allows_transfer or supervisor.wrapped is not None:
-            msg = f"Supervisor: {supervisor.name!r} is a {type(supervisor).__name__}, which decides nothing. Give an agent that can hand over."
+            msg = (
+                f"Supervisor: {supervisor.name!r} is a {type(supervisor).__name__}, which "
+                "decides nothing. Give an agent that can hand over."
+            )
             raise UsageError(msg, agent=supervisor.name)
         if supervisor.sub_agents:
-            msg = f"Supervisor: {supervisor.name!r} has sub-agents of its own. Give all of them here: sub_agents=[...]."
+            msg = (
+                f"Supervisor: {supervisor.name!r} has sub-agents of its own. Give all of them "
+                "here: sub_agents=[...]."
+            )
             raise UsageError(msg, agent=supervisor.name)
         back = _Reporting if on_error == "report" else DeterministicTransfer
         team = tuple(back(agent, to=[supervisor.name]) for agent in sub_agents)
         for member in team:
-            member.disallow_transfer_to_parent = False  # by itself it may not; but it always hands back
+            # It may not by itself, but it always transfers back.
+            member.disallow_transfer_to_parent = False
         super().__init__(
             name=supervisor.name,
             description=supervisor.description,
@@ -56,14 +74,14 @@ class Supervisor(Agent):
         self.supervisor = supervisor
         self.on_error = on_error
 
-    # What is its supervisor's is its own: it plays as that.
+    # It runs as its supervisor, so it shares the supervisor's properties.
 
     @property
-    def followers(self) -> Sequence[Agent]:  # type: ignore[override]  # read only
+    def followers(self) -> Sequence[Agent]:  # type: ignore[override]  # a read-only property
         return self.supervisor.followers
 
     @property
-    def has_handoffs(self) -> bool:  # type: ignore[override]  # read only
+    def has_handoffs(self) -> bool:  # type: ignore[override]  # a read-only property
         return self.supervisor.has_handoffs
 
     @property
@@ -88,7 +106,7 @@ class Supervisor(Agent):
         return getattr(self.supervisor, "asks_approval", ())
 
     def check(self, node: object) -> None:
-        """What the supervisor checks of itself in that place."""
+        """Run the supervisor's own checks in that place."""
         check = getattr(self.supervisor, "check", None)
         if check is not None:
             check(node)
@@ -99,11 +117,11 @@ class Supervisor(Agent):
     def tool_tree(self, node: Node, tool_name: str) -> Node | None:
         return self.supervisor.tool_tree(node, tool_name)
 
-    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         return self.supervisor.run(input, context)
 
 
 class _Reporting(DeterministicTransfer):
-    """One that hands back also after it has failed, and says what happened."""
+    """Transfers back even after a failure, with a message that describes it."""
 
     reports_failure: ClassVar[bool] = True

@@ -1,23 +1,23 @@
-"""Agents that listen and speak, over one connection that lasts.
+"""Agents that listen and speak over one lasting connection.
 
     agent = RealtimeAgent("Desk", "Answer shortly.", tools=[opening_hours])
     async with RealtimeRunner(agent).run() as session:
         await session.send_message("When do you open?")
         async for event in session: ...
 
-Owns, each importing only from those above it:
+Each module imports only from those listed above it:
 
     audio_formats     formats, in every spelling
-    items             what a conversation consists of
-    model_events      what a connection says
+    items             the items of a conversation
+    model_events      events from a connection
     config            settings, as typed dicts
-    model_inputs      what a connection is told
-    model             what a model is
+    model_inputs      requests to a connection
+    model             the protocols of models and connections
     agent             `RealtimeAgent`
     handoffs          `realtime_handoff`
-    events            what a session shows
-    state             what a session holds, as plain values
-    core              one session at work
+    events            events for the consumer
+    state             the state of a session, as plain values
+    core              a running session
     wire              OpenAI's protocol
     openai_realtime   OpenAI's models
     session           `RealtimeSession`
@@ -25,7 +25,8 @@ Owns, each importing only from those above it:
     testing           a model for tests
     local             a server for tests, examples and benchmarks
 
-It must never be imported by `understudy.actors`, and imports neither `openai` nor `websockets` before the first connect.
+`offbook.actors` does not import this package, and neither `openai` nor `websockets` is imported
+before the first connect.
 """
 
 from .agent import RealtimeAgent, RealtimeAgentHooks, RealtimeRunHooks
@@ -93,7 +94,14 @@ from .items import (
     SystemMessageItem,
     UserMessageItem,
 )
-from .model import RealtimeConnection, RealtimeModel, RealtimeModelConfig, RealtimeModelListener, RealtimePlaybackState, RealtimePlaybackTracker
+from .model import (
+    RealtimeConnection,
+    RealtimeModel,
+    RealtimeModelConfig,
+    RealtimeModelListener,
+    RealtimePlaybackState,
+    RealtimePlaybackTracker,
+)
 from .model_events import (
     RealtimeConnectionStatus,
     RealtimeModelAudioDoneEvent,
@@ -143,11 +151,23 @@ from .model_inputs import (
     RealtimeModelUserInput,
     RealtimeModelUserInputMessage,
 )
-from .openai_realtime import OpenAIRealtimeModel, OpenAIRealtimeSIPModel, OpenAIRealtimeWebSocketModel, get_api_key
+from .openai_realtime import (
+    OpenAIRealtimeModel,
+    OpenAIRealtimeSIPModel,
+    OpenAIRealtimeWebSocketModel,
+    get_api_key,
+)
 from .runner import RealtimeRunner
 from .session import RealtimeSession
 from .state.settings import DEFAULT_MODEL_SETTINGS
-from .testing import RealtimeConnectCall, RealtimeScriptError, RealtimeStep, ScriptedRealtimeModel, UnconsumedRealtimeSteps, UnexpectedRealtimeSend
+from .testing import (
+    RealtimeConnectCall,
+    RealtimeScriptError,
+    RealtimeStep,
+    ScriptedRealtimeModel,
+    UnconsumedRealtimeSteps,
+    UnexpectedRealtimeSend,
+)
 
 __all__ = [
     "DEFAULT_MODEL_SETTINGS",

@@ -1,13 +1,13 @@
-"""An agent that listens and speaks.
+"""`RealtimeAgent`, the definition of an agent that listens and speaks.
 
-Owns: `RealtimeAgent`, its definition. It must never be run by a `Runner`, nor hold anything of a session: any number of sessions use one at a time.
+A `Runner` does not run it. It stores nothing of a session, so any number of sessions may use it at
+once.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from types import GenericAlias
 from typing import Any, ClassVar, TypeAlias
 
@@ -18,6 +18,7 @@ from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import UsageError
 from ...runtime.maybe_await import maybe_await
+from ...runtime.tasks import all_at_once
 from ..agent import Agent
 from ..guardrail import InputGuardrail, OutputGuardrail
 from ..handoffs.handoff import Handoff
@@ -32,9 +33,10 @@ Instructions: TypeAlias = "str | Callable[[RunContext, RealtimeAgent], Any] | No
 
 
 class RealtimeAgent(Agent):
-    """An agent that listens and speaks. `RealtimeRunner(agent)` opens sessions of it.
+    """An agent that listens and speaks. `RealtimeRunner(agent)` opens its sessions.
 
-    `tools` and `handoffs` are lists and may be set later, so that agents can hand over in circles: a session takes what they hold when the agent takes over.
+    `tools` and `handoffs` are lists that may be filled later, so that agents can hand off in
+    circles. A session reads them when the agent takes over.
     """
 
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
@@ -58,16 +60,31 @@ class RealtimeAgent(Agent):
         if not isinstance(name, str):
             msg = f"RealtimeAgent name must be a string, got {type(name).__name__}"
             raise TypeError(msg)
-        lists = {"tools": tools, "handoffs": handoffs, "input_guardrails": input_guardrails, "output_guardrails": output_guardrails}
+        lists = {
+            "tools": tools,
+            "handoffs": handoffs,
+            "input_guardrails": input_guardrails,
+            "output_guardrails": output_guardrails,
+        }
         for key, value in lists.items():
             if value is not None and not isinstance(value, list | tuple):
                 msg = f"RealtimeAgent {key} must be a list, got {type(value).__name__}"
                 raise TypeError(msg)
-        if instructions is not None and not isinstance(instructions, str) and not callable(instructions):
-            msg = f"RealtimeAgent instructions must be a string, callable, or None, got {type(instructions).__name__}"
+        if (
+            instructions is not None
+            and not isinstance(instructions, str)
+            and not callable(instructions)
+        ):
+            msg = (
+                "RealtimeAgent instructions must be a string, callable, or None, got "
+                f"{type(instructions).__name__}"
+            )
             raise TypeError(msg)
         if mcp_servers:
-            msg = f"agent {name!r}: mcp_servers are not there for agents that speak. Give their tools as tools=[...]."
+            msg = (
+                f"agent {name!r}: mcp_servers are not there for agents that speak. Give their "
+                "tools as tools=[...]."
+            )
             raise UsageError(msg, agent=name)
         super().__init__(name=name, description=handoff_description or "", hooks=hooks)
         self.instructions = instructions
@@ -82,8 +99,10 @@ class RealtimeAgent(Agent):
         self.mcp_config = mcp_config
 
     def clone(self, **changes: Any) -> RealtimeAgent:
-        """A copy with these changes."""
-        known = [one for one in inspect.signature(RealtimeAgent.__init__).parameters if one != "self"]
+        """Return a copy with these changes."""
+        known = [
+            one for one in inspect.signature(RealtimeAgent.__init__).parameters if one != "self"
+        ]
         given = {name: getattr(self, name) for name in known}
         for name in changes:
             if name not in given:
@@ -92,20 +111,30 @@ class RealtimeAgent(Agent):
         return type(self)(**{**given, **changes})
 
     async def get_system_prompt(self, context: RunContext) -> str | None:
-        """Its instructions, in this session."""
+        """Return its instructions for this session."""
         if not callable(self.instructions):
             return self.instructions
         text = await maybe_await(self.instructions(context, self))
         if text is not None and not isinstance(text, str):
-            msg = f"agent {self.name!r}: its instructions came to {type(text).__name__}, and have to be text."
+            msg = (
+                f"agent {self.name!r}: its instructions came to {type(text).__name__}, and have "
+                "to be text."
+            )
             raise UsageError(msg, agent=self.name)
         return text
 
     async def get_all_tools(self, context: RunContext) -> list[Any]:
-        """Its tools that are enabled now."""
-        found = [self._as_tool(one) for one in self.tools]
+        """Return its tools that are enabled now."""
+        return await self.enabled_tools(self.tools, context)
+
+    async def enabled_tools(self, tools: Iterable[Any], context: RunContext) -> list[Any]:
+        """Return the tools that are enabled now."""
+        found = [self._as_tool(one) for one in tools]
         switches = [getattr(one, "is_enabled", True) for one in found]
-        states = await asyncio.gather(*(maybe_await(one(context, self)) if callable(one) else _ready(one) for one in switches))
+        states = await all_at_once(
+            (_is_on(one, context, self) for one in switches),
+            f"is_enabled of a tool of agent {self.name!r}",
+        )
         return [one for one, state in zip(found, states, strict=True) if state]
 
     def _as_tool(self, given: Any) -> Any:
@@ -113,21 +142,31 @@ class RealtimeAgent(Agent):
             return given
         if inspect.isfunction(given) or inspect.ismethod(given):
             return make_tool(given)
-        msg = f"agent {self.name!r}: {given!r} is no function tool, and agents that speak have no others. Give @tool functions."
+        msg = (
+            f"agent {self.name!r}: {given!r} is no function tool, and agents that speak have no "
+            "others. Give @tool functions."
+        )
         raise UsageError(msg, agent=self.name)
 
-    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
-        msg = f"agent {self.name!r} speaks: a Runner cannot run it. Open a session of it: RealtimeRunner({self.name}).run()."
+    def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
+        msg = (
+            f"agent {self.name!r} speaks: a Runner cannot run it. Open a session of it: "
+            f"RealtimeRunner({self.name}).run()."
+        )
         raise UsageError(msg, agent=self.name)
 
 
-async def _ready(value: object) -> object:
-    return value
+async def _is_on(switch: object, context: RunContext, agent: RealtimeAgent) -> object:
+    return await maybe_await(switch(context, agent)) if callable(switch) else switch
 
 
 def guardrail_name(one: Any) -> str:
-    """What a guardrail is called."""
+    """Return the name of a guardrail."""
     if isinstance(one, InputGuardrail | OutputGuardrail):
         return one.get_name()
     get_name = getattr(one, "get_name", None)
-    return str(get_name()) if callable(get_name) else str(getattr(one, "__name__", None) or "guardrail")
+    return (
+        str(get_name())
+        if callable(get_name)
+        else str(getattr(one, "__name__", None) or "guardrail")
+    )

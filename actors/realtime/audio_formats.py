@@ -1,6 +1,6 @@
-"""Formats of audio, in every spelling in which programs and servers name them.
+"""Audio formats, in every spelling that programs and servers use.
 
-Owns: `AudioFormat`, what a number of bytes is in milliseconds, and the reading of spellings. It must never convert audio.
+`AudioFormat` converts between bytes and milliseconds. Audio itself is not converted.
 """
 
 from __future__ import annotations
@@ -11,38 +11,53 @@ from typing import Final
 
 from ...runtime.errors import UsageError
 
-__all__ = ["G711_ALAW", "G711_ULAW", "PCM16", "AudioFormat", "as_audio_format", "to_realtime_audio_format"]
+__all__ = [
+    "G711_ALAW",
+    "G711_ULAW",
+    "PCM16",
+    "AudioFormat",
+    "as_audio_format",
+    "to_realtime_audio_format",
+]
 
 _PCM_RATE: Final = 24_000
 
 
 @dataclass(frozen=True, slots=True)
 class AudioFormat:
-    """One format: its name as the protocol has it, and how much of it is a second."""
+    """One format: its name in the protocol, its sample rate and its sample size."""
 
     type: str
     rate: int
     sample_bytes: int
 
     def ms(self, size: int) -> float:
-        """How long so many bytes are."""
+        """Return the duration of that many bytes in milliseconds."""
         return size * 1000 / (self.rate * self.sample_bytes)
 
     def size(self, ms: float) -> int:
-        """How many bytes are at most so long: whole samples."""
+        """Return the number of bytes in at most `ms` milliseconds of audio, in whole samples."""
         return int(ms * self.rate / 1000) * self.sample_bytes
 
     def wire(self) -> dict[str, object]:
-        """As the protocol has it."""
-        return {"type": self.type, "rate": self.rate} if self.sample_bytes > 1 else {"type": self.type}
+        """Return the format as the protocol spells it."""
+        return (
+            {"type": self.type, "rate": self.rate} if self.sample_bytes > 1 else {"type": self.type}
+        )
 
     def check(self, audio: bytes) -> None:
-        """Raise, if these bytes cannot be a chunk of this format."""
+        """Raise if these bytes cannot be a chunk of this format."""
         if not isinstance(audio, bytes | bytearray | memoryview):
-            msg = f"audio is bytes, and {type(audio).__name__} was given. Convert samples first, for example with array.tobytes()."
+            msg = (
+                f"audio is bytes, and {type(audio).__name__} was given. Convert samples first, "
+                "for example with array.tobytes()."
+            )
             raise UsageError(msg)
         if len(audio) % self.sample_bytes:
-            msg = f"a chunk of {len(audio)} bytes ends in the middle of a sample: {self.type} has {self.sample_bytes} bytes for each. Send whole samples."
+            msg = (
+                f"a chunk of {len(audio)} bytes ends in the middle of a sample: {self.type} has "
+                f"{self.sample_bytes} bytes for each. Send whole samples."
+            )
             raise UsageError(msg)
 
 
@@ -58,7 +73,7 @@ _SPELLINGS: Final = {
 
 
 def as_audio_format(given: object) -> AudioFormat:
-    """The format that is meant by a name, a mapping with `type` and `rate`, or an object of the `openai` package."""
+    """Return the format for a name, a mapping with `type` and `rate`, or an object of `openai`."""
     if isinstance(given, AudioFormat):
         return given
     name, rate = given, None
@@ -68,14 +83,17 @@ def as_audio_format(given: object) -> AudioFormat:
         name, rate = getattr(given, "type", None), getattr(given, "rate", None)
     found = _SPELLINGS.get(name) if isinstance(name, str) else None
     if found is None:
-        msg = f"{given!r} is no audio format: give 'pcm16', 'g711_ulaw' or 'g711_alaw'."
+        msg = f"{given!r} is no audio format: pass 'pcm16', 'g711_ulaw' or 'g711_alaw'."
         raise UsageError(msg)
     if rate is not None and rate != found.rate:
-        msg = f"{given!r}: {found.type} has {found.rate} samples a second here, and no other rate. Resample first."
+        msg = (
+            f"{given!r}: {found.type} has {found.rate} samples a second here, and no other rate. "
+            "Resample first."
+        )
         raise UsageError(msg)
     return found
 
 
 def to_realtime_audio_format(input_audio_format: object) -> dict[str, object] | None:
-    """A format as the protocol has it, under the name that the Agents SDK has for that."""
+    """Return a format as the protocol spells it. The function has the Agents SDK's name."""
     return None if input_audio_format is None else as_audio_format(input_audio_format).wire()

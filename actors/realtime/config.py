@@ -1,7 +1,4 @@
-"""The settings of sessions, of their models and of their agents' surroundings, as typed dicts.
-
-Owns: their names, and the check that a program has not misspelt one. It must never apply one: `core.settings` and those who read them do.
-"""
+"""The settings of sessions, models and agents, as typed dicts, and the check for misspelt names."""
 
 from __future__ import annotations
 
@@ -44,12 +41,12 @@ __all__ = [
 RealtimeModelName: TypeAlias = str
 """For example `gpt-realtime-2.1`."""
 RealtimeAudioFormat: TypeAlias = str | Mapping[str, Any] | object
-"""`pcm16`, `g711_ulaw` or `g711_alaw`, in any of the spellings that `audio_formats` knows."""
-RealtimeReasoningEffort: TypeAlias = Literal["minimal", "low", "medium", "high", "xhigh"] | str  # noqa: PYI051 -- shown to readers
+"""`pcm16`, `g711_ulaw` or `g711_alaw`, in any spelling that `audio_formats` accepts."""
+RealtimeReasoningEffort: TypeAlias = Literal["minimal", "low", "medium", "high", "xhigh"] | str  # noqa: PYI051 -- documents the values
 
 
 class RealtimeCustomVoice(TypedDict):
-    """A voice of one's own."""
+    """A custom voice."""
 
     id: str
 
@@ -65,7 +62,7 @@ class RealtimeClientMessage(TypedDict):
 
 
 class RealtimeInputAudioTranscriptionConfig(TypedDict, total=False):
-    """How the user's speech becomes text."""
+    """The transcription of the user's speech."""
 
     language: str
     model: str
@@ -76,13 +73,16 @@ class RealtimeInputAudioTranscriptionConfig(TypedDict, total=False):
 
 
 class RealtimeInputAudioNoiseReductionConfig(TypedDict, total=False):
-    """What kind of microphone it is."""
+    """The kind of microphone."""
 
     type: Literal["near_field", "far_field"]
 
 
 class RealtimeTurnDetectionConfig(TypedDict, total=False):
-    """When the user's turn has ended. `interrupt_response=False`: a user who speaks interrupts nothing."""
+    """The detection of the end of the user's turn.
+
+    With `interrupt_response=False`, the user's speech interrupts nothing.
+    """
 
     type: Literal["semantic_vad", "server_vad"]
     create_response: bool
@@ -96,7 +96,7 @@ class RealtimeTurnDetectionConfig(TypedDict, total=False):
 
 
 class RealtimeAudioInputConfig(TypedDict, total=False):
-    """What comes in."""
+    """The audio input."""
 
     format: RealtimeAudioFormat
     noise_reduction: RealtimeInputAudioNoiseReductionConfig | None
@@ -105,7 +105,7 @@ class RealtimeAudioInputConfig(TypedDict, total=False):
 
 
 class RealtimeAudioOutputConfig(TypedDict, total=False):
-    """What goes out."""
+    """The audio output."""
 
     format: RealtimeAudioFormat
     voice: RealtimeVoice
@@ -113,20 +113,20 @@ class RealtimeAudioOutputConfig(TypedDict, total=False):
 
 
 class RealtimeAudioConfig(TypedDict, total=False):
-    """The nested spelling of what is about audio."""
+    """The nested spelling of the audio settings."""
 
     input: RealtimeAudioInputConfig | None
     output: RealtimeAudioOutputConfig | None
 
 
 class RealtimeReasoningConfig(TypedDict, total=False):
-    """How much the model thinks."""
+    """The amount of reasoning."""
 
     effort: RealtimeReasoningEffort
 
 
 class RealtimeModelTracingConfig(TypedDict, total=False):
-    """What the server's own traces are called."""
+    """The names of the server's own traces."""
 
     workflow_name: str
     group_id: str
@@ -134,7 +134,7 @@ class RealtimeModelTracingConfig(TypedDict, total=False):
 
 
 class RealtimeSessionModelSettings(TypedDict, total=False):
-    """The settings of a model, in flat and in nested spelling."""
+    """The settings of a model, in flat or nested spelling."""
 
     model_name: RealtimeModelName
     instructions: str
@@ -159,40 +159,46 @@ class RealtimeSessionModelSettings(TypedDict, total=False):
 
 
 class RealtimeGuardrailsSettings(TypedDict, total=False):
-    """How guardrails are run."""
+    """The settings of guardrails."""
 
     debounce_text_length: int
     feedback: str | Callable[[Sequence[str]], str] | None
-    """What the model is told after a trip; None: nothing, and no response either."""
+    """The message to the model after a trip. None: no message and no response."""
     on_error: Literal["skip", "trip"]
     hold_audio: bool
 
 
 class RealtimeToolExecutionConfig(TypedDict, total=False):
-    """How tools are run."""
+    """The settings of tool execution."""
 
     pre_approval_tool_input_guardrails: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Reconnect:
-    """When a lost connection is made again."""
+    """The rules for reconnecting a lost connection."""
 
     attempts: int = 5
     within: float = 60.0
     backoff: Backoff = field(default_factory=lambda: Backoff(initial=0.25, maximum=8.0))
     max_age: float | None = 3300.0
-    """Seconds after which the next pause is used to make a new connection before the server ends this one."""
+    """Seconds after which the next pause is used to reconnect.
+
+    The server would close an older connection itself.
+    """
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or not self.within > 0:
-            msg = f"Reconnect(attempts={self.attempts}, within={self.within}): give one attempt or more, and seconds. reconnect=None: never."
+            msg = (
+                f"Reconnect(attempts={self.attempts}, within={self.within}): pass one attempt or "
+                "more, and seconds. reconnect=None: never."
+            )
             raise UsageError(msg)
 
 
 @dataclass(frozen=True, slots=True)
 class RealtimeLimits:
-    """After what a session ends by itself, at its next pause."""
+    """Limits after which a session closes at its next pause."""
 
     max_duration: float | None = None
     idle_timeout: float | None = None
@@ -201,7 +207,7 @@ class RealtimeLimits:
 
 
 class RealtimeRunConfig(TypedDict, total=False):
-    """What holds for the sessions of one Runner. Those below the line are ours."""
+    """The settings of one Runner's sessions. Those below the line are not in the Agents SDK."""
 
     model_settings: RealtimeSessionModelSettings
     output_guardrails: list[Any]
@@ -224,6 +230,7 @@ class RealtimeRunConfig(TypedDict, total=False):
     max_parallel_tools: int
     max_tool_rounds: int
     max_handoffs: int
+    multiple_handoffs_message: str
     on_tool_error: Literal["report", "raise"]
     background_tools: Collection[str]
     tool_wait: float
@@ -243,7 +250,7 @@ class RealtimeUserInputText(TypedDict):
 
 
 class RealtimeUserInputImage(TypedDict, total=False):
-    """A picture in a message."""
+    """An image in a message."""
 
     type: Literal["input_image"]
     image_url: str
@@ -251,7 +258,7 @@ class RealtimeUserInputImage(TypedDict, total=False):
 
 
 class RealtimeUserInputMessage(TypedDict):
-    """A message of the user's, in parts."""
+    """A user message, in parts."""
 
     type: Literal["message"]
     role: Literal["user"]
@@ -270,28 +277,44 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_tool_error": ("report", "raise"),
     "tools_on_resume": ("rerun", "report"),
 }
-_POSITIVE = ("event_buffer", "max_output_audio_ms", "max_input_audio_ms", "close_timeout", "settings_timeout", "max_parallel_tools", "tool_wait")
+_POSITIVE = (
+    "event_buffer",
+    "max_output_audio_ms",
+    "max_input_audio_ms",
+    "close_timeout",
+    "settings_timeout",
+    "max_parallel_tools",
+    "tool_wait",
+)
 
 
 def checked_config(config: Mapping[str, Any] | None) -> RealtimeRunConfig:
-    """The config, if each of its keys and values is such."""
+    """Return the config. Raise if a key or value is invalid."""
     given: dict[str, Any] = dict(config or {})
     _check_names("config", given, RealtimeRunConfig)
-    _check_names("config['guardrails_settings']", given.get("guardrails_settings") or {}, RealtimeGuardrailsSettings)
-    _check_names("config['model_settings']", given.get("model_settings") or {}, RealtimeSessionModelSettings)
+    _check_names(
+        "config['guardrails_settings']",
+        given.get("guardrails_settings") or {},
+        RealtimeGuardrailsSettings,
+    )
+    _check_names(
+        "config['model_settings']", given.get("model_settings") or {}, RealtimeSessionModelSettings
+    )
     for name, choices in _CHOICES.items():
         if name in given and given[name] not in choices:
-            msg = f"config[{name!r}] is {given[name]!r}: give one of {', '.join(map(repr, choices))}."
+            msg = (
+                f"config[{name!r}] is {given[name]!r}: pass one of {', '.join(map(repr, choices))}."
+            )
             raise UsageError(msg)
     for name in _POSITIVE:
         if name in given and not given[name] > 0:
-            msg = f"config[{name!r}] is {given[name]!r}: give a number above 0."
+            msg = f"config[{name!r}] is {given[name]!r}: pass a number above 0."
             raise UsageError(msg)
     if not isinstance(given.get("reconnect"), Reconnect | None):
-        msg = f"config['reconnect'] is {given['reconnect']!r}: give Reconnect(...), or None."
+        msg = f"config['reconnect'] is {given['reconnect']!r}: pass Reconnect(...), or None."
         raise UsageError(msg)
     if not isinstance(given.get("limits", RealtimeLimits()), RealtimeLimits):
-        msg = f"config['limits'] is {given['limits']!r}: give RealtimeLimits(...)."
+        msg = f"config['limits'] is {given['limits']!r}: pass RealtimeLimits(...)."
         raise UsageError(msg)
     return given  # type: ignore[return-value]  # checked above
 

@@ -1,6 +1,6 @@
-"""What a session shows its consumer.
+"""The events that a session shows its consumer.
 
-Owns: these values, as the Agents SDK has them, with further fields of ours. It must never hold what is not shown.
+They match those of the Agents SDK, with additional fields and types of offbook.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ __all__ = [
 
 @dataclass(slots=True)
 class RealtimeEventInfo:
-    """What all events have: the context of the session; ours: a number that grows, and how many events were dropped before this one."""
+    """The fields that all events have.
+
+    They are the session's context and, added by offbook, a sequence number and the number of events
+    dropped before this one.
+    """
 
     context: RunContext
     seq: int = 0
@@ -50,7 +54,7 @@ class RealtimeEventInfo:
 
 @dataclass(slots=True)
 class RealtimeAgentStartEvent:
-    """A response of this agent begins."""
+    """A response of this agent starts."""
 
     agent: RealtimeAgent
     info: RealtimeEventInfo
@@ -72,7 +76,10 @@ class RealtimeAgentEndEvent:
 
 @dataclass(slots=True)
 class RealtimeHandoffEvent:
-    """One agent has handed over to another one; `reverted`: the server has refused, and it is taken back."""
+    """One agent has handed off to another.
+
+    `reverted` means that the server refused the handoff, which is undone.
+    """
 
     from_agent: RealtimeAgent
     to_agent: RealtimeAgent
@@ -83,7 +90,7 @@ class RealtimeHandoffEvent:
 
 @dataclass(slots=True)
 class RealtimeToolStart:
-    """A tool begins."""
+    """A tool starts."""
 
     agent: RealtimeAgent
     tool: Any
@@ -95,7 +102,7 @@ class RealtimeToolStart:
 
 @dataclass(slots=True)
 class RealtimeToolEnd:
-    """A tool has ended, whatever came of it."""
+    """A tool has ended, successfully or not."""
 
     agent: RealtimeAgent
     tool: Any
@@ -120,7 +127,7 @@ class RealtimeToolApprovalRequired:
 
 @dataclass(slots=True)
 class RealtimeToolCancelled:
-    """A call was cancelled, because the user has interrupted. Ours."""
+    """A call was cancelled because the user interrupted. Added by offbook."""
 
     agent: RealtimeAgent
     tool: Any
@@ -132,7 +139,7 @@ class RealtimeToolCancelled:
 
 @dataclass(slots=True)
 class RealtimeRawModelEvent:
-    """What the model said, before anything follows from it."""
+    """An event of the model, before it is processed."""
 
     data: RealtimeModelEvent
     info: RealtimeEventInfo
@@ -151,7 +158,7 @@ class RealtimeAudioEnd:
 
 @dataclass(slots=True)
 class RealtimeAudio:
-    """A piece of speech, to be played."""
+    """A chunk of audio for playback."""
 
     audio: RealtimeModelAudioEvent
     item_id: str
@@ -162,7 +169,7 @@ class RealtimeAudio:
 
 @dataclass(slots=True)
 class RealtimeAudioInterrupted:
-    """Play no more of that item: no audio of its response comes behind this."""
+    """Stop playback of that item. No more audio of its response follows."""
 
     info: RealtimeEventInfo
     item_id: str
@@ -172,7 +179,7 @@ class RealtimeAudioInterrupted:
 
 @dataclass(slots=True)
 class RealtimeError:
-    """Something went wrong. Unless it is `fatal`, the session goes on."""
+    """An error. Unless it is `fatal`, the session continues."""
 
     error: Any
     info: RealtimeEventInfo
@@ -183,20 +190,26 @@ class RealtimeError:
 
 
 class RealtimeHistoryUpdated:
-    """The conversation has changed. `history` is a snapshot, made when it is first read; `changed` says which items."""
+    """The conversation has changed.
+
+    `history` is a snapshot, made when it is first read. `changed` lists the ids of the changed
+    items.
+    """
 
     __slots__ = ("_history", "_make", "changed", "info", "type")
 
     def __init__(self, history: Any, info: RealtimeEventInfo, changed: Sequence[str] = ()) -> None:
         self._make = history if callable(history) else None
-        self._history: tuple[RealtimeItem, ...] | None = None if callable(history) else tuple(history)
+        self._history: tuple[RealtimeItem, ...] | None = (
+            None if callable(history) else tuple(history)
+        )
         self.changed = tuple(changed)
         self.info = info
         self.type: Literal["history_updated"] = "history_updated"
 
     @property
     def history(self) -> list[RealtimeItem]:
-        """All items, in their order."""
+        """All items, in order."""
         if self._history is None:
             assert self._make is not None
             self._history, self._make = tuple(self._make()), None
@@ -208,7 +221,7 @@ class RealtimeHistoryUpdated:
 
 @dataclass(slots=True)
 class RealtimeHistoryAdded:
-    """An item is new."""
+    """A new item."""
 
     item: RealtimeItem
     info: RealtimeEventInfo
@@ -217,7 +230,7 @@ class RealtimeHistoryAdded:
 
 @dataclass(slots=True)
 class RealtimeGuardrailTripped:
-    """Guardrails have found something in what an agent says."""
+    """Guardrails have tripped on an agent's output."""
 
     guardrail_results: list[Any]
     message: str
@@ -227,7 +240,7 @@ class RealtimeGuardrailTripped:
 
 @dataclass(slots=True)
 class RealtimeInputGuardrailTripped:
-    """Guardrails have found something in what the user says. Ours."""
+    """Guardrails have tripped on the user's input. Added by offbook."""
 
     guardrail_results: list[Any]
     message: str
@@ -238,7 +251,7 @@ class RealtimeInputGuardrailTripped:
 
 @dataclass(slots=True)
 class RealtimeInputAudioTimeoutTriggered:
-    """The user has said nothing for as long as the settings allow."""
+    """The user was silent for as long as the settings allow."""
 
     info: RealtimeEventInfo
     type: Literal["input_audio_timeout_triggered"] = "input_audio_timeout_triggered"
@@ -246,7 +259,10 @@ class RealtimeInputAudioTimeoutTriggered:
 
 @dataclass(slots=True)
 class RealtimeReconnected:
-    """The connection was lost, or too old, and there is a new one with the same conversation. Ours."""
+    """A new connection has replaced a lost or old one, with the same conversation.
+
+    Added by offbook.
+    """
 
     attempt: int
     seconds: float

@@ -1,6 +1,6 @@
-"""Handing over in a session: the same tools as among other agents, with an agent that speaks as the target.
+"""Handoffs in a session: the same tools as elsewhere, with a `RealtimeAgent` as the target.
 
-Owns: `realtime_handoff`, and what cannot be asked of one. It must never carry a handoff out: that is the session's.
+The session performs the handoff.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _REFUSED = MappingProxyType(
     {
         "input_filter": "a connection has one conversation, and what was said stays in it",
         "nest_handoff_history": "a connection has one conversation, and what was said stays in it",
-        "mode": "a session has one voice at a time: an agent that only answers takes part as a tool, by agent.as_tool()",
+        "mode": (
+            "a session has one voice at a time: an agent that only answers takes part as a tool, "
+            "by agent.as_tool()"
+        ),
     }
 )
 
@@ -33,13 +36,13 @@ def realtime_handoff(
     tool_description_override: str | None = None,
     on_handoff: Callable[..., object] | None = None,
     input_type: Any = None,
-    is_enabled: Any = True,  # noqa: FBT002 -- the SDK's order
+    is_enabled: Any = True,  # noqa: FBT002 -- the SDK's signature
     *,
     tool_name: str | None = None,
     tool_description: str | None = None,
     **others: object,
 ) -> Handoff:
-    """A tool by which the session is handed over to another agent that speaks."""
+    """Make a tool that hands the session off to another `RealtimeAgent`."""
     for name, value in others.items():
         if name in _REFUSED and (name != "mode" or value == "call"):
             msg = f"realtime_handoff({name}=...): {_REFUSED[name]}."
@@ -48,7 +51,10 @@ def realtime_handoff(
             msg = f"realtime_handoff() got an unexpected keyword argument {name!r}"
             raise TypeError(msg)
     if not isinstance(agent, RealtimeAgent):
-        msg = f"realtime_handoff({agent!r}): {type(agent).__name__} is no RealtimeAgent. One that does not speak takes part as a tool: agent.as_tool()."
+        msg = (
+            f"realtime_handoff({agent!r}): {type(agent).__name__} is no RealtimeAgent. One that "
+            "does not speak takes part as a tool: agent.as_tool()."
+        )
         raise UsageError(msg)
     make: Any = handoff
     made: Handoff = make(
@@ -63,16 +69,23 @@ def realtime_handoff(
 
 
 def as_realtime_handoff(given: object, whose: str) -> Handoff:
-    """What stands among an agent's handoffs, as one."""
+    """Return an element of an agent's `handoffs` as a `Handoff`."""
     if isinstance(given, RealtimeAgent):
         return realtime_handoff(given)
     if isinstance(given, Handoff):
         if given.mode == "call" or given.input_filter is not None or given.nest_handoff_history:
-            name = "mode" if given.mode == "call" else "input_filter" if given.input_filter is not None else "nest_handoff_history"
+            name = (
+                "mode"
+                if given.mode == "call"
+                else "input_filter"
+                if given.input_filter is not None
+                else "nest_handoff_history"
+            )
             msg = f"agent {whose!r}: the handoff {given.tool_name} has {name}: {_REFUSED[name]}."
             raise UsageError(msg, agent=whose)
         return given
-    if hasattr(given, "on_invoke_handoff") and hasattr(given, "tool_name"):  # one of the Agents SDK's spelling
+    # In the Agents SDK's spelling.
+    if hasattr(given, "on_invoke_handoff") and hasattr(given, "tool_name"):
         return Handoff(
             tool_name=str(given.tool_name),
             tool_description=str(getattr(given, "tool_description", "")),
@@ -81,5 +94,8 @@ def as_realtime_handoff(given: object, whose: str) -> Handoff:
             agent_name=str(getattr(given, "agent_name", "")),
             is_enabled=getattr(given, "is_enabled", True),
         )
-    msg = f"agent {whose!r}: among its handoffs is {given!r}: give agents that speak, or realtime_handoff(agent)."
+    msg = (
+        f"agent {whose!r}: among its handoffs is {given!r}: pass agents that speak, or "
+        "realtime_handoff(agent)."
+    )
     raise UsageError(msg, agent=whose)

@@ -1,6 +1,6 @@
-"""What a conversation consists of: messages and calls, as the Agents SDK has them.
+"""The items of a conversation: messages and calls, in the form of the Agents SDK.
 
-Owns: these values. Unknown fields are kept. It must never know in which order they stand: that is the conversation's.
+Unknown fields are preserved.
 """
 
 from __future__ import annotations
@@ -28,18 +28,22 @@ __all__ = [
 
 
 class _Open(BaseModel, extra="allow", defer_build=True):
-    """Keeps fields that it does not know. What checks them is built when the first session opens (`build_items`): it is half of the package's import."""
+    """Preserves unknown fields.
+
+    The validators are built when the first session opens (`build_items`), because building them
+    would take half of the package's import time.
+    """
 
 
 class InputText(_Open):
-    """Text that was put in."""
+    """A text input."""
 
     type: Literal["input_text"] = "input_text"
     text: str | None = None
 
 
 class InputAudio(_Open):
-    """Speech that was put in; `transcript` when it is known."""
+    """A speech input, with its `transcript` once that is known."""
 
     type: Literal["input_audio"] = "input_audio"
     audio: str | None = None
@@ -47,7 +51,7 @@ class InputAudio(_Open):
 
 
 class InputImage(_Open):
-    """A picture that was put in."""
+    """An image input."""
 
     type: Literal["input_image"] = "input_image"
     image_url: str | None = None
@@ -55,14 +59,14 @@ class InputImage(_Open):
 
 
 class AssistantText(_Open):
-    """Text that the model wrote."""
+    """A text written by the model."""
 
     type: Literal["text"] = "text"
     text: str | None = None
 
 
 class AssistantAudio(_Open):
-    """Speech of the model's; `transcript` as far as it is known."""
+    """Speech of the model, with the `transcript` received so far."""
 
     type: Literal["audio"] = "audio"
     audio: str | None = None
@@ -75,7 +79,7 @@ class _Item(_Open):
 
 
 class SystemMessageItem(_Item):
-    """A message of the program's."""
+    """A message of the program."""
 
     type: Literal["message"] = "message"
     role: Literal["system"] = "system"
@@ -83,7 +87,7 @@ class SystemMessageItem(_Item):
 
 
 class UserMessageItem(_Item):
-    """A message of the user's."""
+    """A message of the user."""
 
     type: Literal["message"] = "message"
     role: Literal["user"] = "user"
@@ -91,7 +95,7 @@ class UserMessageItem(_Item):
 
 
 class AssistantMessageItem(_Item):
-    """A message of the model's."""
+    """A message of the model."""
 
     type: Literal["message"] = "message"
     role: Literal["assistant"] = "assistant"
@@ -99,12 +103,14 @@ class AssistantMessageItem(_Item):
     content: list[Annotated[AssistantText | AssistantAudio, Field(discriminator="type")]]
 
 
-RealtimeMessageItem: TypeAlias = Annotated[SystemMessageItem | UserMessageItem | AssistantMessageItem, Field(discriminator="role")]
-"""A message of whomever."""
+RealtimeMessageItem: TypeAlias = Annotated[
+    SystemMessageItem | UserMessageItem | AssistantMessageItem, Field(discriminator="role")
+]
+"""A message of any role."""
 
 
 class RealtimeToolCallItem(_Item):
-    """A call of a tool, with its output when that was sent."""
+    """A call of a tool, with its output once that was sent."""
 
     call_id: str | None
     type: Literal["function_call"] = "function_call"
@@ -115,27 +121,34 @@ class RealtimeToolCallItem(_Item):
 
 
 RealtimeItem: TypeAlias = RealtimeMessageItem | RealtimeToolCallItem
-"""One entry of a conversation."""
+"""One item of a conversation."""
 
 
 class RealtimeResponse(BaseModel, defer_build=True):
-    """What a model has said in one go."""
+    """One response of a model."""
 
     id: str
     output: list[RealtimeMessageItem]
 
 
 def text_of_item(item: SystemMessageItem | UserMessageItem | AssistantMessageItem) -> str:
-    """Its text: what was written, and the transcript of what was spoken."""
+    """Return the text of an item: its texts, and the transcripts of its speech."""
     pieces: list[str] = []
     for part in item.content:
-        text = part.transcript if isinstance(part, InputAudio | AssistantAudio) else getattr(part, "text", None)
+        text = (
+            part.transcript
+            if isinstance(part, InputAudio | AssistantAudio)
+            else getattr(part, "text", None)
+        )
         if text:
             pieces.append(text)
     return " ".join(pieces)
 
 
 def build_items() -> None:
-    """Build what checks the items, unless it is there: before the first one comes, which is not to wait for it."""
+    """Build the validators of the items, unless they are built.
+
+    So the first item does not wait for them.
+    """
     for kind in (SystemMessageItem, UserMessageItem, AssistantMessageItem, RealtimeToolCallItem):
         kind.model_rebuild()

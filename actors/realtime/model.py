@@ -1,6 +1,7 @@
-"""What a realtime model is: a description that connects, and the connection that one session has.
+"""The protocols of a realtime model and of one session's connection.
 
-Owns: the two protocols, the style of the Agents SDK beside them, and what says how much of the audio was heard. It must never know a wire format.
+Models in the style of the Agents SDK are supported, too. The playback tracker reports how much of
+the audio was heard.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = [
 
 
 class RealtimePlaybackState(TypedDict):
-    """What is played."""
+    """The current state of the playback."""
 
     current_item_id: str | None
     current_item_content_index: int | None
@@ -33,9 +34,10 @@ class RealtimePlaybackState(TypedDict):
 
 
 class RealtimePlaybackTracker:
-    """Says how much of each item was heard: call `on_play_bytes` or `on_play_ms` with what was played since the last call.
+    """Reports how much of each item was heard.
 
-    What was played of an item before another one began is kept.
+    Call `on_play_bytes` or `on_play_ms` with the audio played since the last call. The played
+    amount of earlier items is retained.
     """
 
     def __init__(self) -> None:
@@ -43,45 +45,52 @@ class RealtimePlaybackTracker:
         self._current: tuple[str, int] | None = None
         self._heard: dict[tuple[str, int], float] = {}
 
-    def on_play_bytes(self, item_id: str, item_content_index: int, bytes: bytes) -> None:  # noqa: A002 -- the SDK's
-        """These bytes were played."""
+    def on_play_bytes(self, item_id: str, item_content_index: int, bytes: bytes) -> None:  # noqa: A002 -- the SDK's signature
+        """Record that these bytes were played."""
         self.on_play_ms(item_id, item_content_index, self._format.ms(len(bytes)))
 
     def on_play_ms(self, item_id: str, item_content_index: int, ms: float) -> None:
-        """So many milliseconds were played."""
+        """Record that this many milliseconds were played."""
         self._current = key = (item_id, item_content_index)
         self._heard[key] = self._heard.get(key, 0.0) + ms
 
     def on_interrupted(self) -> None:
-        """Nothing is played any more."""
+        """Record that playback has stopped."""
         self._current = None
 
-    def set_audio_format(self, format: RealtimeAudioFormat) -> None:  # noqa: A002 -- the SDK's
-        """In which format bytes are counted."""
+    def set_audio_format(self, format: RealtimeAudioFormat) -> None:  # noqa: A002 -- the SDK's signature
+        """Set the format in which bytes are counted."""
         self._format = as_audio_format(format)
 
     def get_state(self) -> RealtimePlaybackState:
-        """What is played now."""
+        """Return the current playback state."""
         if self._current is None:
             return {"current_item_id": None, "current_item_content_index": None, "elapsed_ms": None}
         item_id, index = self._current
-        return {"current_item_id": item_id, "current_item_content_index": index, "elapsed_ms": self._heard[self._current]}
+        return {
+            "current_item_id": item_id,
+            "current_item_content_index": index,
+            "elapsed_ms": self._heard[self._current],
+        }
 
     def heard_ms(self, item_id: str, content_index: int) -> float:
-        """How much of that item was played."""
+        """Return how many milliseconds of that item were played."""
         return self._heard.get((item_id, content_index), 0.0)
 
 
 class RealtimeModelListener(abc.ABC):
-    """Is told by a model in the style of the SDK what happens."""
+    """Receives the events of a model in the style of the SDK."""
 
     @abc.abstractmethod
     async def on_event(self, event: RealtimeModelEvent) -> None:
-        """Something has happened."""
+        """Handle an event."""
 
 
 class RealtimeModelConfig(TypedDict, total=False):
-    """How one session is connected. Without `url`, to OpenAI; `headers` take the place of the key."""
+    """The connection settings of one session.
+
+    The default `url` is OpenAI's. `headers` replace the key.
+    """
 
     api_key: str | Callable[[], str | Awaitable[str]]
     url: str
@@ -95,22 +104,28 @@ class RealtimeConnection(Protocol):
     """One session's connection."""
 
     keeps_conversation: bool
-    """Whether the far side still has the conversation after a second connect."""
+    """Whether the server still has the conversation after a reconnect."""
 
     async def send(self, event: RealtimeModelSendEvent) -> None:
-        """Send. A session update returns when it is in force, and raises `ModelError` if it was refused."""
+        """Send a request.
+
+        A session update returns when it is in force, and raises `ModelError` if it was refused.
+        """
 
     def events(self) -> AsyncIterator[RealtimeModelEvent]:
-        """What comes. Ends with a clean close, and raises on another."""
+        """Yield the received events. End on a clean close, and raise on any other."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """End it. Nothing is sent after that."""
+        """Close the connection. Nothing is sent after that."""
 
 
 @runtime_checkable
 class RealtimeModel(Protocol):
-    """A description: shared by sessions, holds nothing of one. What has `add_listener` is one in the style of the SDK, which serves one session at a time."""
+    """A model definition, shared by sessions, which stores nothing of a session.
+
+    A model with `add_listener` is in the style of the SDK, and serves one session at a time.
+    """
 
     async def connect(self, options: RealtimeModelConfig) -> RealtimeConnection:
         """Connect one session."""

@@ -1,6 +1,7 @@
-"""What a connection tells its session.
+"""The events that a connection reports to its session.
 
-Owns: these values, as the Agents SDK has them; further fields and types of ours are marked so. It must never know a wire format.
+They match those of the Agents SDK. Additional fields and types of offbook are marked with
+"offbook:".
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ RealtimeConnectionStatus: TypeAlias = Literal["connecting", "connected", "discon
 
 @dataclass(slots=True)
 class RealtimeModelErrorEvent:
-    """The model reports an error; ours: its `code`, and the `event_id` of what it is about."""
+    """An error reported by the model; offbook: its `code`, and the `event_id` of the request."""
 
     error: Any
     type: Literal["error"] = "error"
@@ -58,7 +59,7 @@ class RealtimeModelErrorEvent:
 
 @dataclass(slots=True)
 class RealtimeModelToolCallEvent:
-    """A call whose arguments are complete; ours: the response that it belongs to."""
+    """A call with complete arguments; offbook: the id of its response."""
 
     name: str
     call_id: str
@@ -71,7 +72,7 @@ class RealtimeModelToolCallEvent:
 
 @dataclass(slots=True)
 class RealtimeModelAudioEvent:
-    """A piece of speech."""
+    """A chunk of speech."""
 
     data: bytes
     response_id: str
@@ -82,7 +83,7 @@ class RealtimeModelAudioEvent:
 
 @dataclass(slots=True)
 class RealtimeModelAudioInterruptedEvent:
-    """The model has interrupted what is played."""
+    """The model has interrupted the playback."""
 
     item_id: str
     content_index: int
@@ -91,7 +92,7 @@ class RealtimeModelAudioInterruptedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelAudioDoneEvent:
-    """All speech of an item is there."""
+    """All speech of an item was received."""
 
     item_id: str
     content_index: int
@@ -100,7 +101,7 @@ class RealtimeModelAudioDoneEvent:
 
 @dataclass(slots=True)
 class RealtimeModelInputAudioTranscriptionCompletedEvent:
-    """What the user has said is known."""
+    """The transcript of the user's speech."""
 
     item_id: str
     transcript: str
@@ -109,7 +110,7 @@ class RealtimeModelInputAudioTranscriptionCompletedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelInputAudioTranscriptionFailedEvent:
-    """Ours: what the user has said cannot be known."""
+    """offbook: the user's speech could not be transcribed."""
 
     item_id: str
     error: Any
@@ -118,7 +119,7 @@ class RealtimeModelInputAudioTranscriptionFailedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelInputAudioTimeoutTriggeredEvent:
-    """The user has said nothing for as long as the settings allow."""
+    """The user was silent for as long as the settings allow."""
 
     item_id: str
     audio_start_ms: int
@@ -128,7 +129,7 @@ class RealtimeModelInputAudioTimeoutTriggeredEvent:
 
 @dataclass(slots=True)
 class RealtimeModelSpeechStartedEvent:
-    """Ours: the user begins to speak."""
+    """offbook: the user starts speaking."""
 
     item_id: str
     audio_start_ms: int = 0
@@ -137,7 +138,7 @@ class RealtimeModelSpeechStartedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelSpeechStoppedEvent:
-    """Ours: the user has stopped speaking."""
+    """offbook: the user has stopped speaking."""
 
     item_id: str
     audio_end_ms: int = 0
@@ -146,7 +147,7 @@ class RealtimeModelSpeechStoppedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelTranscriptDeltaEvent:
-    """A piece of the transcript of the model's speech."""
+    """A delta of the transcript of the model's speech."""
 
     item_id: str
     delta: str
@@ -156,7 +157,7 @@ class RealtimeModelTranscriptDeltaEvent:
 
 @dataclass(slots=True)
 class RealtimeModelOutputTextDeltaEvent:
-    """A piece of the model's text."""
+    """A delta of the model's text."""
 
     item_id: str
     delta: str
@@ -166,7 +167,7 @@ class RealtimeModelOutputTextDeltaEvent:
 
 @dataclass(slots=True)
 class RealtimeModelItemUpdatedEvent:
-    """An item is new or has changed; ours: whose response it is, and whether it is complete."""
+    """An item is new or has changed; offbook: its response, and whether it is complete."""
 
     item: RealtimeItem
     type: Literal["item_updated"] = "item_updated"
@@ -176,7 +177,7 @@ class RealtimeModelItemUpdatedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelItemAcceptedEvent:
-    """Ours: the model has an item that no conversation shows, such as the output of a call."""
+    """offbook: the model has accepted an item that is not shown, such as the output of a call."""
 
     item_id: str
     type: Literal["item_accepted"] = "item_accepted"
@@ -184,7 +185,7 @@ class RealtimeModelItemAcceptedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelItemDeletedEvent:
-    """An item is gone."""
+    """An item was deleted."""
 
     item_id: str
     type: Literal["item_deleted"] = "item_deleted"
@@ -192,7 +193,10 @@ class RealtimeModelItemDeletedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelItemTruncatedEvent:
-    """Ours: an item was cut; `transcript` is the text that the model kept, if it says so."""
+    """offbook: an item was truncated.
+
+    `transcript` is the remaining text, if the model reports it.
+    """
 
     item_id: str
     content_index: int = 0
@@ -203,7 +207,7 @@ class RealtimeModelItemTruncatedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelConnectionStatusEvent:
-    """How the connection is."""
+    """The status of the connection."""
 
     status: RealtimeConnectionStatus
     type: Literal["connection_status"] = "connection_status"
@@ -211,14 +215,14 @@ class RealtimeModelConnectionStatusEvent:
 
 @dataclass(slots=True)
 class RealtimeModelEndOfStreamEvent:
-    """Nothing comes any more."""
+    """No more events follow."""
 
     type: Literal["end_of_stream"] = "end_of_stream"
 
 
 @dataclass(slots=True)
 class RealtimeModelTurnStartedEvent:
-    """A response begins; ours: whether it stands outside of the conversation."""
+    """A response starts; offbook: whether it is outside the conversation."""
 
     type: Literal["turn_started"] = "turn_started"
     response_id: str | None = None
@@ -227,7 +231,7 @@ class RealtimeModelTurnStartedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelCachedTokensDetails:
-    """Tokens that the provider had in its cache."""
+    """Tokens from the provider's cache."""
 
     text_tokens: int | None = None
     audio_tokens: int | None = None
@@ -236,7 +240,7 @@ class RealtimeModelCachedTokensDetails:
 
 @dataclass(slots=True)
 class RealtimeModelInputTokensDetails:
-    """Tokens that went in, by kind."""
+    """Input tokens, by kind."""
 
     text_tokens: int | None = None
     audio_tokens: int | None = None
@@ -247,7 +251,7 @@ class RealtimeModelInputTokensDetails:
 
 @dataclass(slots=True)
 class RealtimeModelOutputTokensDetails:
-    """Tokens that came out, by kind."""
+    """Output tokens, by kind."""
 
     text_tokens: int | None = None
     audio_tokens: int | None = None
@@ -255,7 +259,7 @@ class RealtimeModelOutputTokensDetails:
 
 @dataclass(slots=True)
 class RealtimeModelUsageEvent:
-    """What a response has cost."""
+    """The token usage of a response."""
 
     usage: Usage
     input_tokens_details: RealtimeModelInputTokensDetails | None = None
@@ -265,7 +269,7 @@ class RealtimeModelUsageEvent:
 
 @dataclass(slots=True)
 class RealtimeModelTurnEndedEvent:
-    """A response has ended; ours: how, and why if it failed."""
+    """A response has ended; offbook: its status, and the error if it failed."""
 
     type: Literal["turn_ended"] = "turn_ended"
     response_id: str | None = None
@@ -276,7 +280,7 @@ class RealtimeModelTurnEndedEvent:
 
 @dataclass(slots=True)
 class RealtimeModelOtherEvent:
-    """A message that means nothing to a session."""
+    """A message that a session ignores."""
 
     data: Any
     type: Literal["other"] = "other"
@@ -284,7 +288,7 @@ class RealtimeModelOtherEvent:
 
 @dataclass(slots=True)
 class RealtimeModelExceptionEvent:
-    """The model has raised; `context` says at what."""
+    """The model has raised an exception; `context` describes the operation."""
 
     exception: Exception
     context: str | None = None
@@ -293,7 +297,7 @@ class RealtimeModelExceptionEvent:
 
 @dataclass(slots=True)
 class RealtimeModelRawServerEvent:
-    """A message of the server as it came."""
+    """A message of the server, unchanged."""
 
     data: Any
     type: Literal["raw_server_event"] = "raw_server_event"

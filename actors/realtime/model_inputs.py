@@ -1,7 +1,7 @@
-"""What a session tells its connection.
+"""The requests of a session to its connection.
 
-Owns: these values, as the Agents SDK has them; those of ours say what the SDK leaves to its model. A connection that cannot do what is asked says so by
-`UsageError`. It must never know a wire format.
+They match those of the Agents SDK. The ones marked "offbook:" control steps that the SDK leaves to
+its model. A connection that does not support a request raises `UsageError`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class RealtimeModelRawClientMessage(TypedDict):
-    """A message of the protocol, as the program wants it."""
+    """A message of the protocol, verbatim."""
 
     type: str
     other_data: NotRequired[dict[str, Any]]
@@ -50,7 +50,7 @@ class RealtimeModelInputTextContent(TypedDict):
 
 
 class RealtimeModelInputImageContent(TypedDict, total=False):
-    """A picture in a message."""
+    """An image in a message."""
 
     type: Literal["input_image"]
     image_url: str
@@ -58,7 +58,7 @@ class RealtimeModelInputImageContent(TypedDict, total=False):
 
 
 class RealtimeModelUserInputMessage(TypedDict):
-    """A message of the user's, in parts."""
+    """A user message, in parts."""
 
     type: Literal["message"]
     role: Literal["user"]
@@ -70,7 +70,7 @@ RealtimeModelUserInput: TypeAlias = str | RealtimeModelUserInputMessage
 
 @dataclass(slots=True)
 class RealtimeModelSendRawMessage:
-    """Send this message; `event_id` is ours."""
+    """Send this message. `event_id` is added by offbook."""
 
     message: RealtimeModelRawClientMessage
     event_id: str | None = field(default=None, compare=False)
@@ -78,25 +78,28 @@ class RealtimeModelSendRawMessage:
 
 @dataclass(slots=True)
 class RealtimeModelSendUserInput:
-    """Put a message in, and with `start_response` have it answered. All but the input is ours."""
+    """Add a user message, and request a response with `start_response`.
+
+    All fields except the input are added by offbook.
+    """
 
     user_input: RealtimeModelUserInput
     item_id: str | None = field(default=None, compare=False)
     start_response: bool = field(default=True, compare=False)
     event_id: str | None = field(default=None, compare=False)
-    """Of the wish for a response."""
+    """The event id of the response request."""
 
 
 @dataclass(slots=True)
 class RealtimeModelSendAudio:
-    """Put audio in, and with `commit` end the turn."""
+    """Send audio, and end the turn with `commit`."""
 
     audio: bytes
     commit: bool = False
 
 
 class RealtimeModelSendToolOutput:
-    """The output of a call. Made of the call, or of its id alone."""
+    """The output of a call, made from the call or from its id alone."""
 
     __slots__ = ("event_id", "item_id", "output", "start_response", "tool_call")
 
@@ -104,7 +107,7 @@ class RealtimeModelSendToolOutput:
         self,
         tool_call: RealtimeModelToolCallEvent | None = None,
         output: str = "",
-        start_response: bool = False,  # noqa: FBT001, FBT002 -- the SDK's
+        start_response: bool = False,  # noqa: FBT001, FBT002 -- the SDK's signature
         *,
         call_id: str | None = None,
         event_id: str | None = None,
@@ -118,7 +121,7 @@ class RealtimeModelSendToolOutput:
         self.tool_call = tool_call
         self.output = output
         self.start_response = start_response
-        self.event_id = event_id  # of the wish for a response
+        self.event_id = event_id  # of the response request
         self.item_id = item_id
 
     @property
@@ -129,13 +132,20 @@ class RealtimeModelSendToolOutput:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RealtimeModelSendToolOutput):
             return NotImplemented
-        return (self.call_id, self.output, self.start_response) == (other.call_id, other.output, other.start_response)
+        return (self.call_id, self.output, self.start_response) == (
+            other.call_id,
+            other.output,
+            other.start_response,
+        )
 
     def __hash__(self) -> int:
         return hash((self.call_id, self.output))
 
     def __repr__(self) -> str:
-        return f"RealtimeModelSendToolOutput(call_id={self.call_id!r}, output={self.output!r}, start_response={self.start_response!r})"
+        return (
+            f"RealtimeModelSendToolOutput(call_id={self.call_id!r}, output={self.output!r}, "
+            f"start_response={self.start_response!r})"
+        )
 
 
 RealtimeModelSendToolCallOutput = RealtimeModelSendToolOutput
@@ -143,7 +153,7 @@ RealtimeModelSendToolCallOutput = RealtimeModelSendToolOutput
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """Where an item is cut. Ours."""
+    """The position at which an item is truncated. Added by offbook."""
 
     item_id: str
     content_index: int
@@ -152,7 +162,10 @@ class Truncation:
 
 @dataclass(slots=True)
 class RealtimeModelSendInterrupt:
-    """End what is said. Ours: where each item is cut, and whether the response is cancelled."""
+    """Interrupt the current response.
+
+    offbook: the position at which each item is truncated, and whether the response is cancelled.
+    """
 
     force_response_cancel: bool = False
     response_id: str | None = None
@@ -164,14 +177,14 @@ class RealtimeModelSendInterrupt:
 
 @dataclass(slots=True)
 class RealtimeModelSendSessionUpdate:
-    """Change the settings of the session; only those that are named."""
+    """Change the given settings of the session."""
 
     session_settings: RealtimeSessionModelSettings
 
 
 @dataclass(slots=True)
 class RealtimeModelSendResponse:
-    """Ours: begin a response."""
+    """offbook: request a response."""
 
     event_id: str | None = None
     tool_choice: str | None = None
@@ -180,7 +193,7 @@ class RealtimeModelSendResponse:
 
 @dataclass(slots=True)
 class RealtimeModelSendItem:
-    """Ours: put an item in as it is, with its own id; of a call with an output, both."""
+    """offbook: add an item unchanged, with its own id; for a call with an output, add both."""
 
     item: RealtimeItem
     event_id: str | None = None
@@ -188,7 +201,7 @@ class RealtimeModelSendItem:
 
 @dataclass(slots=True)
 class RealtimeModelSendDelete:
-    """Ours: remove an item."""
+    """offbook: delete an item."""
 
     item_id: str
     event_id: str | None = None

@@ -1,7 +1,7 @@
-"""OpenAI's realtime models, and servers that speak their protocol.
+"""OpenAI's realtime models, and servers that implement their protocol.
 
-Owns: the models that programs name, and their connections. Its client's own reconnecting stays off: it would fill an empty conversation with what was meant
-for the old one. It must never keep anything of a session in a model.
+The client's own reconnecting is off, because it would send data meant for the old conversation to
+an empty one. A model stores nothing of a session.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from .agent import RealtimeAgent
 from .config import RealtimeRunConfig, checked_config
 from .model import RealtimeConnection, RealtimeModelConfig
 from .model_events import RealtimeModelErrorEvent, RealtimeModelEvent, RealtimeModelRawServerEvent
-from .model_inputs import RealtimeModelSendAudio, RealtimeModelSendEvent, RealtimeModelSendSessionUpdate
+from .model_inputs import (
+    RealtimeModelSendAudio,
+    RealtimeModelSendEvent,
+    RealtimeModelSendSessionUpdate,
+)
 from .state.settings import DEFAULT_MODEL_SETTINGS, agent_settings, flatten
 from .wire.decode import decode, read_message
 from .wire.encode import messages_of, session_payload
@@ -29,7 +33,12 @@ from .wire.socket import Socket, closed_error, is_clean_close, open_client_socke
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["OpenAIRealtimeModel", "OpenAIRealtimeSIPModel", "OpenAIRealtimeWebSocketModel", "get_api_key"]
+__all__ = [
+    "OpenAIRealtimeModel",
+    "OpenAIRealtimeSIPModel",
+    "OpenAIRealtimeWebSocketModel",
+    "get_api_key",
+]
 
 _TRANSPORT: Final = ("ping_interval", "ping_timeout", "handshake_timeout", "max_size")
 _MOST_UNREADABLE: Final = 10
@@ -37,7 +46,7 @@ _SETTINGS_SECONDS: Final = 15.0
 
 
 async def get_api_key(key: str | Callable[[], str | Awaitable[str]] | None) -> str | None:
-    """The key that is meant by a text, a function, or nothing: then that of the environment."""
+    """Return the key: a string, the result of a function, or the environment's key for None."""
     if callable(key):
         found: str = await maybe_await(key())
         return found
@@ -45,7 +54,7 @@ async def get_api_key(key: str | Callable[[], str | Awaitable[str]] | None) -> s
 
 
 class OpenAIRealtimeModel:
-    """A realtime model of OpenAI's, over a websocket."""
+    """A realtime model of OpenAI, over a websocket."""
 
     def __init__(
         self,
@@ -70,7 +79,7 @@ class OpenAIRealtimeModel:
         return f"<{type(self).__name__} {self.model!r}>"
 
     async def connect(self, options: RealtimeModelConfig) -> RealtimeConnection:
-        """Connect one session. Returns when its settings are in force."""
+        """Connect one session. Return when its settings are in force."""
         settings = flatten(options.get("initial_model_settings"))
         call_id = options.get("call_id")
         if call_id and "model_name" in settings:
@@ -81,7 +90,9 @@ class OpenAIRealtimeModel:
         if self._client is not None and "url" not in options:
             socket = await open_client_socket(self._client, options, model, self._transport)
         else:
-            socket = await open_socket(options, model, self._api_key, self._base_url, self._transport)
+            socket = await open_socket(
+                options, model, self._api_key, self._base_url, self._transport
+            )
         connection = _Connection(socket, keeps_conversation=bool(call_id))
         try:
             async with asyncio.timeout(_SETTINGS_SECONDS):
@@ -99,11 +110,16 @@ OpenAIRealtimeWebSocketModel = OpenAIRealtimeModel
 
 
 class OpenAIRealtimeSIPModel(OpenAIRealtimeModel):
-    """A realtime model that is attached to a telephone call, which it was told of by `call_id`. Its audio does not come here."""
+    """A realtime model attached to a telephone call, which `call_id` identifies.
+
+    The audio of the call does not pass through this process.
+    """
 
     async def connect(self, options: RealtimeModelConfig) -> RealtimeConnection:
         if not options.get("call_id"):
-            msg = "OpenAIRealtimeSIPModel is attached to a call: give model_config={'call_id': ...}."
+            msg = (
+                "OpenAIRealtimeSIPModel is attached to a call: pass model_config={'call_id': ...}."
+            )
             raise UsageError(msg)
         return await super().connect(options)
 
@@ -116,11 +132,16 @@ class OpenAIRealtimeSIPModel(OpenAIRealtimeModel):
         run_config: RealtimeRunConfig | None = None,
         overrides: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """What the request that accepts a call is given as its session."""
+        """Build the session for the request that accepts a call."""
         run = RunContext(new_id(), None, SessionValues(), (), ())
         run.context = context
         first = (model_config or {}).get("initial_model_settings")
-        settings = await agent_settings(agent, run, (checked_config(run_config).get("model_settings"), first, overrides), first=first)
+        settings = await agent_settings(
+            agent,
+            run,
+            (checked_config(run_config).get("model_settings"), first, overrides),
+            first=first,
+        )
         return session_payload(settings.flat)
 
 
@@ -133,12 +154,14 @@ class _Connection:
     def __init__(self, socket: Socket, *, keeps_conversation: bool) -> None:
         self._socket = socket
         self.keeps_conversation = keeps_conversation
-        self._updates: list[tuple[str, asyncio.Future[None]]] = []  # that wait to be in force, in their order
+        self._updates: list[
+            tuple[str, asyncio.Future[None]]
+        ] = []  # updates that are not in force yet, in order
         self._closed = False
         self._unreadable = 0
 
     async def begin(self, flat: Mapping[str, Any]) -> None:
-        """Have the first settings in force."""
+        """Send the first settings, and wait until they are in force."""
         event_id = f"event_{new_id()}"
         await self._send_update(event_id, flat)
         while True:
@@ -149,18 +172,25 @@ class _Connection:
                 error = message["error"]
                 msg = f"the model has refused the settings: {error.get('message')}"
                 code = error.get("code") or error.get("type") or "other"
-                raise ModelError(msg, kind=str(code), retryable=code in ("server_error", "session_expired"))
+                raise ModelError(
+                    msg, kind=str(code), retryable=code in ("server_error", "session_expired")
+                )
 
     async def _receive(self) -> bytes | str:
         try:
             return await self._socket.recv(decode=False)
-        except Exception as error:  # noqa: BLE001 -- whatever ends a connection
+        except Exception as error:  # noqa: BLE001 -- any error ends the connection
             raise closed_error(error) from None
 
     async def _send_update(self, event_id: str, flat: Mapping[str, Any]) -> None:
-        import json  # noqa: PLC0415 -- here alone
+        import json  # noqa: PLC0415 -- used only here
 
-        await self._put(json.dumps({"type": "session.update", "event_id": event_id, "session": session_payload(flat)}, ensure_ascii=False))
+        await self._put(
+            json.dumps(
+                {"type": "session.update", "event_id": event_id, "session": session_payload(flat)},
+                ensure_ascii=False,
+            )
+        )
 
     async def send(self, event: RealtimeModelSendEvent) -> None:
         if self._closed:
@@ -186,14 +216,14 @@ class _Connection:
     async def _put(self, message: str) -> None:
         try:
             await self._socket.send(message)
-        except Exception as error:  # noqa: BLE001 -- whatever ends a connection
+        except Exception as error:  # noqa: BLE001 -- any error ends the connection
             raise closed_error(error) from None
 
     async def events(self) -> AsyncIterator[RealtimeModelEvent]:
         while True:
             try:
                 data = await self._socket.recv(decode=False)
-            except Exception as error:  # noqa: BLE001 -- whatever ends a connection
+            except Exception as error:  # noqa: BLE001 -- any error ends the connection
                 self._void_updates()
                 if self._closed or is_clean_close(error):
                     return
@@ -217,10 +247,15 @@ class _Connection:
             msg = f"more than {_MOST_UNREADABLE} messages in a row could not be read"
             raise ModelError(msg, kind="malformed")
         msg = f"a message of the server could not be read: {type(error).__name__}"
-        return RealtimeModelErrorEvent(ModelError(msg, kind="malformed", retryable=True), code="unreadable_message")
+        return RealtimeModelErrorEvent(
+            ModelError(msg, kind="malformed", retryable=True), code="unreadable_message"
+        )
 
     def _known(self, message: dict[str, Any]) -> list[RealtimeModelEvent] | None:
-        """What concerns the connection alone; None: it is the session's."""
+        """Return the events of a message that concerns the connection alone.
+
+        None: the session handles it.
+        """
         kind = message["type"]
         if kind == "session.updated":
             if self._updates:
@@ -239,7 +274,11 @@ class _Connection:
                 self._updates.remove(entry)
                 if not entry[1].done():
                     msg = f"the model has refused the settings: {error.get('message')}"
-                    entry[1].set_exception(ModelError(msg, kind=str(error.get("code") or error.get("type") or "bad_request")))
+                    entry[1].set_exception(
+                        ModelError(
+                            msg, kind=str(error.get("code") or error.get("type") or "bad_request")
+                        )
+                    )
                 return []
         return None
 
@@ -247,7 +286,13 @@ class _Connection:
         while self._updates:
             _, waits = self._updates.pop(0)
             if not waits.done():
-                waits.set_exception(ModelError("the connection was lost before the settings were in force", kind="connection", retryable=True))
+                waits.set_exception(
+                    ModelError(
+                        "the connection was lost before the settings were in force",
+                        kind="connection",
+                        retryable=True,
+                    )
+                )
 
     async def close(self) -> None:
         self._closed = True

@@ -1,6 +1,6 @@
-"""The front door of sessions that are spoken.
+"""`RealtimeRunner`, the entry point for realtime sessions.
 
-Owns: what all sessions of one agent have in common. Any number of them at a time; it must never hold anything of one.
+It holds the settings that all sessions of one agent share, and nothing of a session.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["RealtimeRunner"]
 
 
 class _Opening:
-    """A session that is to be opened: await it, or use it by `async with` at once."""
+    """A session that is about to be opened: await it, or use it directly with `async with`."""
 
     def __init__(self, session: RealtimeSession) -> None:
         self._session = session
@@ -40,12 +40,17 @@ class _Opening:
     async def __aenter__(self) -> RealtimeSession:
         return await self._session.__aenter__()
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         await self._session.close()
 
 
 class RealtimeRunner:
-    """Opens sessions of an agent that speaks.
+    """Opens sessions of a `RealtimeAgent`.
 
     async with RealtimeRunner(agent).run() as session:
         await session.send_message("Hello.")
@@ -63,7 +68,10 @@ class RealtimeRunner:
         hooks: RunHooks | None = None,
     ) -> None:
         if not isinstance(starting_agent, RealtimeAgent):
-            msg = f"RealtimeRunner({starting_agent!r}): give a RealtimeAgent. Other agents are run by a Runner."
+            msg = (
+                f"RealtimeRunner({starting_agent!r}): pass a RealtimeAgent. Other agents are run "
+                "by a Runner."
+            )
             raise UsageError(msg)
         check_hooks(hooks, RunHooks, "RealtimeRunner")
         self._agent = starting_agent
@@ -82,7 +90,10 @@ class RealtimeRunner:
         history: Sequence[RealtimeItem | Message] = (),
         busy: Busy = "reject",
     ) -> _Opening:
-        """A session: `async with runner.run() as session`, or `session = await runner.run()`, which is opened by `async with` or `enter()`."""
+        """Make a session: `async with runner.run() as session`, or `session = await runner.run()`.
+
+        In the second form, `async with` or `enter()` opens the session.
+        """
         if session_id is not None:
             check_session_id(session_id)
         check_busy(busy)

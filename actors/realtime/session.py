@@ -1,6 +1,6 @@
-"""A session: a conversation that is spoken, as a program holds it.
+"""`RealtimeSession`, the handle of a realtime session.
 
-Owns: the handle. The state is an actor's; this only sends to it, and takes what it shows. It must never change anything itself.
+The state belongs to an actor. The handle only sends messages to it, and receives its events.
 """
 
 from __future__ import annotations
@@ -36,27 +36,30 @@ __all__ = ["RealtimeSession", "SessionModel"]
 
 
 class SessionModel:
-    """The connection of one session, as a program may use it: `session.model`."""
+    """The connection of one session, for use by a program: `session.model`."""
 
     def __init__(self, session: RealtimeSession) -> None:
         self._session = session
 
     async def send_event(self, event: RealtimeModelSendEvent) -> None:
-        """Send something, in the order of all else that the session sends."""
+        """Send an event, in order with the session's own."""
         await self._session.tell_core("send_event", event)
 
     def add_listener(self, listener: RealtimeModelListener) -> None:
-        """Have this told what the connection says."""
+        """Pass the connection's events to this listener."""
         self._session.listeners.append(listener)
 
     def remove_listener(self, listener: RealtimeModelListener) -> None:
-        """Tell it no more."""
+        """Stop passing events to this listener."""
         if listener in self._session.listeners:
             self._session.listeners.remove(listener)
 
 
 class RealtimeSession:
-    """A conversation that is spoken. `async with` it, or call `enter()` and `close()`; iterate it for what happens."""
+    """A spoken conversation.
+
+    Use `async with`, or call `enter()` and `close()`. Iterate it for its events.
+    """
 
     def __init__(
         self,
@@ -81,14 +84,16 @@ class RealtimeSession:
         self._given_model = model
         self._model = adapted(model)
         self._agent = agent
-        self._model_config: RealtimeModelConfig = dict(model_config or {})  # type: ignore[assignment]  # a copy of one
+        self._model_config: RealtimeModelConfig = dict(model_config or {})  # type: ignore[assignment]  # a copy
         self._config = checked_config(run_config)
         self._access = None if store is None else StoreAccess(store)
         self._system = system
         self._own_system: ActorSystem | None = None
         self._busy: Busy = busy
         self._history = history
-        self._context = RunContext(self.id, session_id, SessionValues(), agent.fixed_options, hooks_of_a_run(hooks))
+        self._context = RunContext(
+            self.id, session_id, SessionValues(), agent.fixed_options, hooks_of_a_run(hooks)
+        )
         self._context.context = context
         self._core: SessionCore | None = None
         self._entered = False
@@ -99,7 +104,11 @@ class RealtimeSession:
     def __del__(self) -> None:
         core = self._core if hasattr(self, "_core") else None
         if core is not None and core.closer is None:
-            warnings.warn(f"{self!r} was never closed: use `async with`, or await close()", ResourceWarning, stacklevel=2)
+            warnings.warn(
+                f"{self!r} was never closed: use `async with`, or await close()",
+                ResourceWarning,
+                stacklevel=2,
+            )
 
     # --- opening and closing ---
 
@@ -113,11 +122,17 @@ class RealtimeSession:
         if system is None:
             system = self._own_system = ActorSystem(f"session-of-{self._agent.name}")
             system.bind(asyncio.get_running_loop(), for_one=True)
-        core = self._core = SessionCore(self._agent, self._model, self._model_config, self._config, self._context, system)
+        core = self._core = SessionCore(
+            self._agent, self._model, self._model_config, self._config, self._context, system
+        )
         items = self._seed()
         core.ref = system.spawn(SessionActor, core)
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        core.child(core.open(self._access, self.id, self._busy, items), lambda found, error: core.opened(found, error, opened), "opening")
+        core.child(
+            core.open(self._access, self.id, self._busy, items),
+            lambda found, error: core.opened(found, error, opened),
+            "opening",
+        )
         try:
             await opened
         except BaseException:
@@ -131,14 +146,19 @@ class RealtimeSession:
         return [*items_of_messages(messages), *items]
 
     async def enter(self) -> Self:
-        """Open it; `close()` ends it."""
+        """Open the session. `close()` ends it."""
         return await self.__aenter__()
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         await self.close()
 
     async def close(self) -> None:
-        """End the session. Any number of times, from any task."""
+        """End the session. Any task may call this, any number of times."""
         core = self._core
         if core is None:
             return
@@ -147,7 +167,7 @@ class RealtimeSession:
         await asyncio.shield(core.closer)
 
     async def wait_closed(self) -> None:
-        """Wait until it has ended. Raises what it has ended with, if that is an error."""
+        """Wait until the session has ended. Raise the error that ended it, if any."""
         core = self._open_core()
         await asyncio.shield(core.closed)
         if core.end_error is not None:
@@ -159,7 +179,7 @@ class RealtimeSession:
             raise UsageError(msg)
         return self._core
 
-    # --- what it shows ---
+    # --- output ---
 
     async def __aiter__(self) -> AsyncIterator[RealtimeSessionEvent]:
         core = self._open_core()
@@ -174,7 +194,7 @@ class RealtimeSession:
 
     @property
     def history(self) -> tuple[RealtimeItem, ...]:
-        """What was said so far, as far as it is known."""
+        """The conversation so far, as far as it is known."""
         return () if self._core is None else self._core.conversation.snapshot()
 
     @property
@@ -185,21 +205,29 @@ class RealtimeSession:
 
     @property
     def pending_approvals(self) -> tuple[RealtimeToolApprovalRequired, ...]:
-        """The calls that wait for an answer."""
+        """The calls that wait for approval."""
         core = self._core
         if core is None:
             return ()
         info = core.events.info
-        return tuple(RealtimeToolApprovalRequired(one.settings.agent, one.tool, one.id, one.arguments, info()) for one in core.calls.pending)
+        return tuple(
+            RealtimeToolApprovalRequired(
+                one.settings.agent, one.tool, one.id, one.arguments, info()
+            )
+            for one in core.calls.pending
+        )
 
     @property
     def usage(self) -> Usage:
-        """What it has cost so far."""
+        """The usage so far."""
         return self._context.usage
 
     @property
     def context(self) -> RunContext:
-        """What tools, hooks and guardrails are given: `context.context` is the program's own object."""
+        """The context for tools, hooks and guardrails.
+
+        `context.context` is the program's own object.
+        """
         return self._context
 
     @property
@@ -207,37 +235,51 @@ class RealtimeSession:
         """This session's connection."""
         return SessionModel(self)
 
-    # --- what is put into it ---
+    # --- input ---
 
     async def tell_core(self, name: str, *args: Any) -> Any:
-        """Have the actor do something. Raises what it raises. For this package only."""
+        """Have the actor call a method. Raise its error. For this package only."""
         core = self._open_core()
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def work() -> None:
             try:
                 result = getattr(core, name)(*args)
-            except Exception as error:  # noqa: BLE001 -- it is the caller's
+            except Exception as error:  # noqa: BLE001 -- raised in the caller
                 done.set_exception(error)
             else:
                 done.set_result(result)
 
-        if core.is_closing or not deliver_report(core.ref, Report(work, ())) or (not done.done() and core.is_closing):
+        if (
+            core.is_closing
+            or not deliver_report(core.ref, Report(work, ()))
+            or (not done.done() and core.is_closing)
+        ):
             msg = "the session is closed: nothing can be sent any more. Open another one."
             raise UsageError(msg)
         return await done
 
-    async def send_message(self, message: RealtimeUserInput, *, interrupt: bool = False, respond: bool = True) -> None:
-        """Send a message of the user's: a text, or parts. `respond=False`: it is not answered now."""
+    async def send_message(
+        self, message: RealtimeUserInput, *, interrupt: bool = False, respond: bool = True
+    ) -> None:
+        """Send a user message: a string, or parts.
+
+        With `respond=False`, it is not answered now.
+        """
         _check_message(message)
         await self.tell_core("send_message", message, interrupt, respond)
 
     async def send_audio(self, audio: bytes, *, commit: bool = False) -> None:
-        """Send audio. Waits for room. `commit` ends the turn, where the server does not find its end itself."""
+        """Send audio.
+
+        Waits for space in the buffer. `commit` ends the turn, if the server does not detect its
+        end.
+        """
         core = self._open_core()
         for piece in _pieces(core, audio):
             await self._send_piece(core, piece)
         if commit:
+            core.calls.user_spoke()
             core.outbox.put_audio(b"", commit=True)
 
     async def _send_piece(self, core: SessionCore, audio: bytes) -> None:
@@ -245,7 +287,9 @@ class RealtimeSession:
         if outbox.overflow == "drop_oldest" or not core.link.is_ready:
             outbox.make_room(len(audio))
         waited = False
-        while not core.is_closing and ((outbox.has_waiters and not waited) or not outbox.reserve(len(audio))):
+        while not core.is_closing and (
+            (outbox.has_waiters and not waited) or not outbox.reserve(len(audio))
+        ):
             await outbox.room()
             waited = True
             if not core.link.is_ready:
@@ -256,7 +300,7 @@ class RealtimeSession:
         outbox.put_audio(bytes(audio), commit=False)
 
     def send_audio_nowait(self, audio: bytes) -> bool:
-        """Send audio, from any thread. False: there was no room."""
+        """Send audio, from any thread. Return False if the buffer is full."""
         core = self._open_core()
         core.input_format.check(audio)
         if not audio or core.is_closing:
@@ -271,13 +315,16 @@ class RealtimeSession:
         return True
 
     async def interrupt(self) -> None:
-        """End what is said."""
+        """Interrupt the current response."""
         await self.tell_core("interrupt")
 
     async def update_agent(self, agent: RealtimeAgent) -> None:
-        """Put another agent in charge. Returns when its settings are in force; raises if they were refused."""
+        """Put another agent in charge.
+
+        Returns when its settings are in force. Raises if they were refused.
+        """
         if not isinstance(agent, RealtimeAgent):
-            msg = f"update_agent({agent!r}): give a RealtimeAgent."
+            msg = f"update_agent({agent!r}): pass a RealtimeAgent."
             raise UsageError(msg)
         core = self._open_core()
         waits: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -290,22 +337,37 @@ class RealtimeSession:
             raise UsageError(msg)
         waits.result()
 
-    async def approve_tool_call(self, call_id: str, *, always: bool = False, arguments: str | Mapping[str, object] | None = None) -> None:
-        """Let a call be made; with these arguments, if there are any. `always`: and all later calls of that tool in this session."""
+    async def approve_tool_call(
+        self,
+        call_id: str,
+        *,
+        always: bool = False,
+        arguments: str | Mapping[str, object] | None = None,
+    ) -> None:
+        """Approve a call, optionally with other arguments.
+
+        `always` also approves all later calls of that tool in this session.
+        """
         await self.tell_core("approve", call_id, always, arguments)
 
-    async def reject_tool_call(self, call_id: str, *, always: bool = False, rejection_message: str | None = None) -> None:
-        """Do not let a call be made. The model is told so, or what is given here."""
+    async def reject_tool_call(
+        self, call_id: str, *, always: bool = False, rejection_message: str | None = None
+    ) -> None:
+        """Reject a call.
+
+        The model receives `rejection_message`, or a default. `always` also rejects all later calls
+        of that tool in this session.
+        """
         await self.tell_core("reject", call_id, always, rejection_message)
 
     async def on_event(self, event: RealtimeModelEvent) -> None:
-        """What a model in the style of the SDK calls."""
+        """Handle an event from a model in the style of the SDK."""
         core = self._open_core()
         deliver_report(core.ref, Report(core.inbound.take, (core.link.epoch, event)))
 
 
 def _pieces(core: SessionCore, audio: bytes) -> list[bytes]:
-    """The audio in pieces that fit into the room that there is."""
+    """Split the audio into chunks that fit into the buffer."""
     found = core.input_format
     found.check(audio)
     size = max(found.sample_bytes, found.size(core.config.get("max_input_audio_ms", 2_000)))
@@ -315,10 +377,20 @@ def _pieces(core: SessionCore, audio: bytes) -> list[bytes]:
 def _check_message(message: object) -> None:
     if isinstance(message, str):
         return
-    if not isinstance(message, Mapping) or message.get("role") != "user" or not isinstance(message.get("content"), list | tuple):
-        msg = f"send_message({message!r}): give a text, or a message {{'type': 'message', 'role': 'user', 'content': [...]}}."
+    if (
+        not isinstance(message, Mapping)
+        or message.get("role") != "user"
+        or not isinstance(message.get("content"), list | tuple)
+    ):
+        msg = (
+            f"send_message({message!r}): pass a string, or a message {{'type': 'message', "
+            "'role': 'user', 'content': [...]}."
+        )
         raise UsageError(msg)
     for part in message["content"]:
         if not isinstance(part, Mapping) or part.get("type") not in ("input_text", "input_image"):
-            msg = f"send_message(): {part!r} is neither a text, {{'type': 'input_text', ...}}, nor a picture, {{'type': 'input_image', ...}}."
+            msg = (
+                f"send_message(): {part!r} is neither a text, {{'type': 'input_text', ...}}, nor "
+                "a picture, {'type': 'input_image', ...}."
+            )
             raise UsageError(msg)

@@ -1,6 +1,6 @@
-"""A model for the tests of programs: it says what a script says.
+"""`ScriptedRealtimeModel`, a model with scripted replies for tests.
 
-Owns: `ScriptedRealtimeModel`, its steps and its errors, as the Agents SDK has them. It must never open a socket, nor wait for a time.
+Its steps and errors match those of the Agents SDK. It opens no socket and waits for no timer.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ RealtimeSendMatcher: TypeAlias = RealtimeModelSendEvent | type | Callable[[Any],
 
 
 class RealtimeScriptError(AssertionError):
-    """The script and what happens do not fit."""
+    """The program does not follow the script."""
 
 
 class UnexpectedRealtimeSend(RealtimeScriptError):
-    """Something was sent that the script does not expect."""
+    """A request was sent that the script does not expect."""
 
     def __init__(self, message: str, *, actual: Any, expected: Any) -> None:
         super().__init__(f"{message} Sent: {actual!r}. Expected: {expected!r}.")
@@ -44,16 +44,22 @@ class UnexpectedRealtimeSend(RealtimeScriptError):
 
 
 class UnconsumedRealtimeSteps(RealtimeScriptError):
-    """Steps are left over."""
+    """Some steps were not used."""
 
     def __init__(self, remaining_steps: Sequence[RealtimeStep]) -> None:
-        super().__init__(f"{len(remaining_steps)} steps of the script were not used: {list(remaining_steps)!r}")
+        super().__init__(
+            f"{len(remaining_steps)} steps of the script were not used: {list(remaining_steps)!r}"
+        )
         self.remaining_steps = tuple(remaining_steps)
 
 
 @dataclass(frozen=True)
 class RealtimeStep:
-    """One thing that is sent (a value, a type, or a function that says whether it is the one), what the model says then, or the error that sending raises."""
+    """One expected request, and the model's reaction.
+
+    `expect` is a value, a type, or a predicate. The reaction is a list of events, or an error that
+    is raised when sending.
+    """
 
     expect: RealtimeSendMatcher
     emit: Sequence[RealtimeModelEvent] = ()
@@ -61,7 +67,7 @@ class RealtimeStep:
 
 
 class RealtimeConnectCall(TypedDict):
-    """How a session has connected, without anything secret."""
+    """The options of a session's connect, without secrets."""
 
     api_key_provided: bool
     headers_provided: bool
@@ -72,7 +78,11 @@ class RealtimeConnectCall(TypedDict):
 
 
 class ScriptedRealtimeModel:
-    """A model that says what a script says. `emit` says more; `drop` ends the connection as a network would, and the next one goes on with the script."""
+    """A model that follows a script.
+
+    `emit` adds events. `drop` ends the connection like a network failure, and the next connection
+    continues the script.
+    """
 
     def __init__(
         self,
@@ -105,7 +115,7 @@ class ScriptedRealtimeModel:
         return self._connection is not None and not self._connection.ended
 
     def assert_complete(self) -> None:
-        """Raise, if steps are left over."""
+        """Raise if steps are left over."""
         if self._steps:
             raise UnconsumedRealtimeSteps(self._steps)
 
@@ -120,7 +130,7 @@ class ScriptedRealtimeModel:
         return connection
 
     async def emit(self, *events: RealtimeModelEvent) -> None:
-        """Say this. Returns when the session has dealt with it."""
+        """Emit these events. Return when the session has processed them."""
         connection = self._connection
         if connection is None or connection.ended:
             msg = "Cannot emit events while the scripted model is disconnected."
@@ -130,28 +140,36 @@ class ScriptedRealtimeModel:
         await connection.taken()
 
     async def drop(self, error: Exception | None = None) -> None:
-        """End the connection as a network would."""
+        """End the connection like a network failure."""
         connection = self._connection
         if connection is not None:
-            connection.put(error or ModelError("the connection was lost", kind="connection", retryable=True))
+            connection.put(
+                error or ModelError("the connection was lost", kind="connection", retryable=True)
+            )
             await connection.taken()
 
     async def until_sent(self, count: int) -> list[RealtimeModelSendEvent]:
-        """Wait until so many things were sent in all."""
+        """Wait until `count` requests were sent in total."""
         while len(self.sent_events) < count:
             self._changed.clear()
             await self._changed.wait()
         return self.sent_events
 
     def take(self, event: RealtimeModelSendEvent) -> None:
-        """Something is sent. For this module only."""
+        """Record a sent request. For this module only."""
         step = self._steps[0] if self._steps else None
         if step is None or not _matches(step.expect, event):
             if self._strict and (step is not None or self._steps or self.connect_calls):
-                said = "no scripted steps remain." if step is None else "event did not match the next scripted expectation."
+                said = (
+                    "no scripted steps remain."
+                    if step is None
+                    else "event did not match the next scripted expectation."
+                )
                 self._note(event)
                 msg = f"Unexpected Realtime send: {said}"
-                raise UnexpectedRealtimeSend(msg, actual=event, expected=None if step is None else step.expect)
+                raise UnexpectedRealtimeSend(
+                    msg, actual=event, expected=None if step is None else step.expect
+                )
             self._note(event)
             return
         self._steps.pop(0)
@@ -167,7 +185,7 @@ class ScriptedRealtimeModel:
         self._changed.set()
 
     def closed(self) -> None:
-        """A connection was closed. For this module only."""
+        """Record that a connection was closed. For this module only."""
         self.close_calls += 1
         if self._close_error is not None:
             error, self._close_error = self._close_error, None
@@ -186,7 +204,7 @@ class _ScriptedConnection:
         self._queue.put_nowait(event)
 
     async def taken(self) -> None:
-        """Wait until the session has dealt with all."""
+        """Wait until the session has processed all events."""
         await self._queue.join()
 
     async def send(self, event: RealtimeModelSendEvent) -> None:
@@ -224,7 +242,10 @@ def _matches(expect: RealtimeSendMatcher, event: RealtimeModelSendEvent) -> bool
 
 
 def _connect_call(options: RealtimeModelConfig) -> RealtimeConnectCall:
-    made: RealtimeConnectCall = {"api_key_provided": "api_key" in options, "headers_provided": "headers" in options}
+    made: RealtimeConnectCall = {
+        "api_key_provided": "api_key" in options,
+        "headers_provided": "headers" in options,
+    }
     if "url" in options:
         where = urlsplit(options["url"])
         made["url"] = f"{where.scheme}://{where.netloc.rpartition('@')[2]}{where.path}"

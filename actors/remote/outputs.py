@@ -1,7 +1,8 @@
-"""What another agent says and makes, as events.
+"""Converts the artifacts and messages of another agent to events.
 
-Owns: the artifacts of one task as far as they have come, and what was shown of them. A whole artifact is one message; while it streams, its text is shown in
-pieces. All of it is a stranger's, and bounded: in size, and in number.
+It stores the artifacts of one task as received so far, and tracks which were shown. A complete
+artifact is one message; while it streams, its text is shown as deltas. The data is untrusted, and
+limited in size and number.
 """
 
 from __future__ import annotations
@@ -12,7 +13,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeGuard
 
-from ...runtime.a2a import A2AMessage, A2APart, A2AProtocolError, Artifact, ClientLimits, DataPart, FilePart, Status, Task, TaskArtifactUpdateEvent, TaskStatus
+from ...runtime.a2a import (
+    A2AMessage,
+    A2APart,
+    A2AProtocolError,
+    Artifact,
+    ClientLimits,
+    DataPart,
+    FilePart,
+    Status,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskStatus,
+)
 from ...runtime.a2a import TextPart as WireText
 from ...runtime.data import chat
 from ...runtime.data.chat import Message, MessageDelta
@@ -26,19 +39,21 @@ __all__ = ["Due", "OutputConverter", "Outputs"]
 Converted: TypeAlias = AgentEvent | Message | str | Sequence[AgentEvent | Message | str] | None
 Mark: TypeAlias = Callable[[], None]
 Due: TypeAlias = tuple[AgentEvent, Mark | None]
-OutputConverter: TypeAlias = Callable[[Artifact | A2AMessage | TaskStatus], Converted | Awaitable[Converted]]
+OutputConverter: TypeAlias = Callable[
+    [Artifact | A2AMessage | TaskStatus], Converted | Awaitable[Converted]
+]
 
 
 class _Growing:
-    """One artifact, as far as it has come."""
+    """One artifact, as received so far."""
 
     def __init__(self, artifact: Artifact) -> None:
         self.head = artifact
         self.parts: list[A2APart] = []
-        self.pieces: list[str] = []  # of the text at its end
+        self.pieces: list[str] = []  # deltas of the text at its end
         self.size = 0
         self.is_last = False
-        self.streamed = 0  # how much of its text was shown in pieces
+        self.streamed = 0  # how much of its text was shown as deltas
         self.extend(artifact.parts)
 
     def extend(self, parts: Sequence[A2APart]) -> None:
@@ -51,7 +66,7 @@ class _Growing:
                 self.parts.append(part)
 
     def _close_text(self) -> None:
-        """Plain text is one part, in however many pieces it came: what is the same looks the same."""
+        """Join the deltas into one text part, so that equal texts compare equal."""
         if not self.pieces:
             return
         last = self.parts[-1] if self.parts else None
@@ -64,7 +79,14 @@ class _Growing:
     def whole(self) -> Artifact:
         self._close_text()
         head = self.head
-        return Artifact(head.artifact_id, tuple(self.parts), head.name, head.description, head.metadata, head.extensions)
+        return Artifact(
+            head.artifact_id,
+            tuple(self.parts),
+            head.name,
+            head.description,
+            head.metadata,
+            head.extensions,
+        )
 
     def text(self) -> str:
         self._close_text()
@@ -74,28 +96,36 @@ class _Growing:
 class Outputs:
     """The events of one task."""
 
-    def __init__(self, who: str, limits: ClientLimits, notes: TaskNotes, convert: OutputConverter | None, *, streaming: bool) -> None:
+    def __init__(
+        self,
+        who: str,
+        limits: ClientLimits,
+        notes: TaskNotes,
+        convert: OutputConverter | None,
+        *,
+        streaming: bool,
+    ) -> None:
         self._who = who
         self._limits = limits
         self._notes = notes
         self._convert = convert
         self._streaming = streaming and convert is None
         self._artifacts: dict[str, _Growing] = {}
-        self._shown_open: str | None = None  # the artifact whose pieces are shown
+        self._shown_open: str | None = None  # the artifact whose deltas are shown
         self._attempts = 0
         self._size = 0  # of all artifacts
 
-    # --- what comes ---
+    # --- received events ---
 
     def snapshot(self, task: Task) -> list[AgentEvent]:
-        """The task as it is: what was streamed of it so far is part of that."""
+        """Take in the whole task, which includes the parts streamed so far."""
         events: list[AgentEvent] = []
         for artifact in task.artifacts:
             events += self._set(artifact, is_last=False)
         return events
 
     def update(self, update: TaskArtifactUpdateEvent) -> list[AgentEvent]:
-        """A piece of an artifact, or a whole one."""
+        """Take in a part of an artifact, or a whole one."""
         artifact = update.artifact
         known = self._artifacts.get(artifact.artifact_id)
         if known is None or not update.append:
@@ -112,7 +142,9 @@ class Outputs:
         now = self._artifacts[artifact.artifact_id] = _Growing(artifact)
         now.is_last = is_last
         self._grow(now.size - (0 if before is None else before.size))
-        if not self._streaming or self._notes.was_shown(artifact.artifact_id, _digest(now.whole().parts)):
+        if not self._streaming or self._notes.was_shown(
+            artifact.artifact_id, _digest(now.whole().parts)
+        ):
             return []
         text = now.text()
         if before is None or not before.streamed:
@@ -121,11 +153,14 @@ class Outputs:
         if text.startswith(said):
             now.streamed = before.streamed
             return self._stream(artifact.artifact_id, now, text[len(said) :])
-        self._attempts += 1  # it says something else now
-        return [AgentEvent(delta=MessageDelta(), error=ModelRetry(self._attempts)), *self._stream(artifact.artifact_id, now, text)]
+        self._attempts += 1  # the text has changed
+        return [
+            AgentEvent(delta=MessageDelta(), error=ModelRetry(self._attempts)),
+            *self._stream(artifact.artifact_id, now, text),
+        ]
 
     def _stream(self, artifact_id: str, growing: _Growing, text: str) -> list[AgentEvent]:
-        """Show a piece of text, if that is the artifact which is shown: of several at once, the first."""
+        """Return the delta to show. Of several concurrent artifacts, only the first is shown."""
         if not self._streaming or not text or self._shown_open not in (None, artifact_id):
             return []
         self._shown_open = artifact_id
@@ -135,20 +170,32 @@ class Outputs:
     def _grow(self, by: int) -> None:
         self._size += by
         if len(self._artifacts) > self._limits.artifacts:
-            msg = f"{self._who} makes more than {self._limits.artifacts:,} artifacts: ClientLimits(artifacts=...) is the bound."
+            msg = (
+                f"{self._who} makes more than {self._limits.artifacts:,} artifacts: "
+                "ClientLimits(artifacts=...) is the bound."
+            )
             raise A2AProtocolError(msg)
         if self._size > self._limits.content:
-            msg = f"{self._who} makes artifacts of more than {self._limits.content:,} bytes: ClientLimits(content=...) is the bound."
+            msg = (
+                f"{self._who} makes artifacts of more than {self._limits.content:,} bytes: "
+                "ClientLimits(content=...) is the bound."
+            )
             raise A2AProtocolError(msg)
 
-    # --- what is shown ---
+    # --- shown events ---
 
-    # Each event comes with what notes that it was shown: that is done when it is, so that an event is in the record with its note, or neither is.
+    # Each event comes with a function that marks it as shown. It is called when the event is shown,
+    # so the event and its mark are recorded together or not at all.
 
     async def whole(self, *, is_over: bool, only: str | None = None) -> list[Due]:
-        """A message for each artifact that is whole, and was not shown: those that say so, and all of them when the task has ended or waits."""
+        """Return a message for each complete artifact that was not shown yet.
+
+        An artifact is complete when its update says so, or when the task has ended or waits.
+        """
         due: list[Due] = []
-        for artifact_id, growing in [(only, self._artifacts[only])] if only is not None else self._artifacts.items():
+        for artifact_id, growing in (
+            [(only, self._artifacts[only])] if only is not None else self._artifacts.items()
+        ):
             if not (growing.is_last or is_over):
                 continue
             artifact = growing.whole()
@@ -156,23 +203,34 @@ class Outputs:
             growing.is_last = False
             is_news = not self._notes.was_shown(artifact_id, digest) and _says(artifact.parts)
             if is_news:
-                due += [(piece, None) for piece in self._stream(artifact_id, growing, growing.text()[growing.streamed :])]
+                due += [
+                    (piece, None)
+                    for piece in self._stream(
+                        artifact_id, growing, growing.text()[growing.streamed :]
+                    )
+                ]
             if self._shown_open == artifact_id:
                 self._shown_open = None
             if is_news:
-                due += await self._events(artifact, artifact.parts, partial(self._notes.shows, artifact_id, digest))
+                due += await self._events(
+                    artifact, artifact.parts, partial(self._notes.shows, artifact_id, digest)
+                )
         return due
 
     async def message(self, message: A2AMessage) -> list[Due]:
-        """What the agent says with the end of its task, or in place of one."""
+        """Return the message that ends the task, or that the agent sends instead of a task."""
         digest = _digest(message.parts)
-        repeats = any(growing.whole().parts == message.parts for growing in self._artifacts.values())
+        repeats = any(
+            growing.whole().parts == message.parts for growing in self._artifacts.values()
+        )
         if not _says(message.parts) or repeats or self._notes.was_said("message", digest):
             return []
-        return await self._events(message, message.parts, partial(self._notes.says, "message", digest))
+        return await self._events(
+            message, message.parts, partial(self._notes.says, "message", digest)
+        )
 
     async def working(self, status: TaskStatus) -> list[Due]:
-        """What the agent says while it works: nothing that a conversation has to remember."""
+        """Return the agent's progress message, which is not part of the conversation."""
         message = status.message
         if message is None or not _says(message.parts):
             return []
@@ -182,9 +240,15 @@ class Outputs:
         mark = partial(self._notes.says, "working", digest)
         if self._convert is not None:
             return await self._converted(status, mark)
-        return [(AgentEvent.of(action=CustomAction(Status(message.text))), mark)] if message.text else []
+        return (
+            [(AgentEvent.of(action=CustomAction(Status(message.text))), mark)]
+            if message.text
+            else []
+        )
 
-    async def _events(self, item: Artifact | A2AMessage, parts: Sequence[A2APart], mark: Mark) -> list[Due]:
+    async def _events(
+        self, item: Artifact | A2AMessage, parts: Sequence[A2APart], mark: Mark
+    ) -> list[Due]:
         if self._convert is not None:
             return await self._converted(item, mark)
         data = parts[0].data if len(parts) == 1 and isinstance(parts[0], DataPart) else None
@@ -193,7 +257,9 @@ class Outputs:
     async def _converted(self, item: Artifact | A2AMessage | TaskStatus, mark: Mark) -> list[Due]:
         assert self._convert is not None
         made: Any = await maybe_await(self._convert(item))
-        several = [one for one in (made if isinstance(made, list | tuple) else [made]) if one is not None]
+        several = [
+            one for one in (made if isinstance(made, list | tuple) else [made]) if one is not None
+        ]
         if not several:
             mark()
             return []
@@ -207,19 +273,26 @@ class Outputs:
             return AgentEvent.of(made)
         if isinstance(made, str):
             return AgentEvent.say(made)
-        msg = f"{self._who}: output_converter returned {made!r}: give an AgentEvent, a Message, a text, several of these, or None."
+        msg = (
+            f"{self._who}: output_converter returned {made!r}: pass an AgentEvent, a Message, a "
+            "text, several of these, or None."
+        )
         raise UsageError(msg)
 
 
 def _as_message(parts: Sequence[A2APart]) -> Message:
-    """The parts as an assistant's message: plain text, if they are no more than that."""
+    """Convert the parts to an assistant message: a plain string, if they are all text or data."""
     if all(isinstance(part, WireText | DataPart) for part in parts):
         return Message("assistant", "".join(_as_text(part) for part in parts))
     return Message("assistant", tuple(_as_part(part) for part in parts))
 
 
 def _as_text(part: A2APart) -> str:
-    return part.text if isinstance(part, WireText) else json.dumps(getattr(part, "data", None), ensure_ascii=False)
+    return (
+        part.text
+        if isinstance(part, WireText)
+        else json.dumps(getattr(part, "data", None), ensure_ascii=False)
+    )
 
 
 def _as_part(part: A2APart) -> chat.Part:

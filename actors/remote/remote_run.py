@@ -1,7 +1,8 @@
-"""One invocation of a remote agent.
+"""One invocation of a remote agent, from its input to its events.
 
-Owns: the way from input to events. What the task does is in its notes before it is shown, so that the invocation goes on with the same task wherever it
-goes on: after an interrupt, in another process, after a crash. If it is given up, the task is canceled; not if another process goes on with it.
+The progress of the task is noted before it is shown. So the invocation continues the same task
+after an interrupt, after a crash or in another process. If the invocation is abandoned, the task is
+canceled, unless another process continues it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ __all__ = ["RemoteRun"]
 _MOST_QUESTIONS = 100
 _LONGEST_QUESTION = 10_000
 _LONGEST_MESSAGE = 1_000_000
-"""Of a question with all that is in it: it is in the checkpoint."""
+"""The limit of a question with all its parts, because the checkpoint contains it."""
 
 
 class RemoteRun:
@@ -67,10 +68,10 @@ class RemoteRun:
         self._is_over = False  # whether the task has ended, or waits
         self._count = 0
         self._is_first_look = True
-        self._continues = False  # whether the message goes to a context that is there already
+        self._continues = False  # whether the message goes to an existing context
 
     async def events(self) -> AsyncGenerator[AgentEvent, None]:
-        """All that becomes of it."""
+        """Yield all events of the invocation."""
         try:
             async with aclosing(self._play()) as events:
                 async for event in events:
@@ -85,7 +86,13 @@ class RemoteRun:
         while again:
             again = False
             stream = self._stream = await self._begin()
-            outputs = Outputs(self._who, self._limits, self._notes, self._agent.output_converter, streaming=self._input.streaming)
+            outputs = Outputs(
+                self._who,
+                self._limits,
+                self._notes,
+                self._agent.output_converter,
+                streaming=self._input.streaming,
+            )
             try:
                 async with aclosing(stream.events()) as events:
                     async for event in events:
@@ -100,7 +107,9 @@ class RemoteRun:
                     raise
                 again = self._begins_anew()
 
-    async def _shown(self, event: StreamEvent, outputs: Outputs) -> AsyncGenerator[AgentEvent, None]:
+    async def _shown(
+        self, event: StreamEvent, outputs: Outputs
+    ) -> AsyncGenerator[AgentEvent, None]:
         await self._notice(event)
         for piece in self._pieces(event, outputs):
             yield piece
@@ -117,10 +126,10 @@ class RemoteRun:
         elif event.status.state is not TaskState.COMPLETED:
             raise await self._failure(event.status)
 
-    # --- beginning ---
+    # --- start ---
 
     async def _begin(self) -> TaskStream:
-        """The task, wherever it stands: new, waiting for an answer that is here, or at work."""
+        """Return the stream of the task: new, waiting for an available answer, or running."""
         client = await self._agent.client()
         notes, resume, clock = self._notes, self._context.resume, self._door.clock
         await self._door.make_sure()
@@ -128,7 +137,9 @@ class RemoteRun:
             is_known = notes.message_id is not None
             message = await self._first()
             await notes.save()
-            return TaskStream(client, self._limits, clock, message=message, may_have_arrived=is_known)
+            return TaskStream(
+                client, self._limits, clock, message=message, may_have_arrived=is_known
+            )
         if notes.ask is None or resume is None or not resume.is_target:
             return TaskStream(client, self._limits, clock, task_id=notes.task_id)
         asked = resume.info.info if isinstance(resume.info, AuthRequired) else resume.info
@@ -138,10 +149,18 @@ class RemoteRun:
         notes.will_reply(message.message_id)
         await notes.save()
         question = asked.message if isinstance(asked, RemoteInterrupt) else None
-        return TaskStream(client, self._limits, clock, task_id=notes.task_id, message=message, question=question, may_have_arrived=may_have_arrived)
+        return TaskStream(
+            client,
+            self._limits,
+            clock,
+            task_id=notes.task_id,
+            message=message,
+            question=question,
+            may_have_arrived=may_have_arrived,
+        )
 
     async def _first(self) -> A2AMessage:
-        """The message that begins the task."""
+        """Return the message that starts the task."""
         name, messages = self._agent.name, self._input.messages
         known = self._context.session.get(self._key)
         last = known if isinstance(known, dict) else {}
@@ -152,7 +171,10 @@ class RemoteRun:
             try:
                 message = as_message(made, "user")
             except UsageError as error:
-                msg = f"agent {name!r}: input_converter returned {made!r}: give an A2AMessage, a Message or a text."
+                msg = (
+                    f"agent {name!r}: input_converter returned {made!r}: pass an A2AMessage, a "
+                    "Message or a text."
+                )
                 raise UsageError(msg, agent=name) from error
         else:
             message = first_message(given, name)
@@ -161,7 +183,10 @@ class RemoteRun:
         return replace(message, message_id=self._notes.will_send(), context_id=context_id)
 
     def _begins_anew(self) -> bool:
-        """The other side does not know the context any more: it is told all again, in a new one."""
+        """Start over in a new context, with the whole conversation.
+
+        The server has lost the old one.
+        """
         self._context.session[self._key] = None
         self._notes.forget()
         self._continues = False
@@ -171,10 +196,13 @@ class RemoteRun:
     def _key(self) -> str:
         return f"a2a:{self._agent.name}"
 
-    # --- what comes ---
+    # --- received events ---
 
     async def _was_canceled_before(self, event: StreamEvent) -> bool:
-        """A task that was canceled with the run that had begun it, and the run goes on after all: it begins again."""
+        """Return whether the task was canceled with an earlier attempt of this run.
+
+        If so, the resumed run starts a new task.
+        """
         is_first, self._is_first_look = self._is_first_look, False
         if not is_first or not self._door.invocation.restored:
             return False
@@ -186,7 +214,10 @@ class RemoteRun:
     async def _notice(self, event: StreamEvent) -> None:
         self._count += 1
         if self._count > self._limits.events:
-            msg = f"{self._who} sends more than {self._limits.events:,} events: ClientLimits(events=...) is the bound."
+            msg = (
+                f"{self._who} sends more than {self._limits.events:,} events: "
+                "ClientLimits(events=...) is the bound."
+            )
             raise A2AProtocolError(msg)
         if isinstance(event, A2AMessage):
             return
@@ -197,13 +228,13 @@ class RemoteRun:
             await self._notes.save()
 
     def _pieces(self, event: StreamEvent, outputs: Outputs) -> list[AgentEvent]:
-        """What is shown while it streams."""
+        """Return the events to show while the task streams."""
         if isinstance(event, TaskArtifactUpdateEvent):
             return outputs.update(event)
         return outputs.snapshot(event) if isinstance(event, Task) else []
 
     async def _due(self, event: StreamEvent, outputs: Outputs) -> list[Due]:
-        """What is whole with this event."""
+        """Return the messages that are complete with this event."""
         if isinstance(event, A2AMessage):
             self._is_over = True
             return await outputs.message(event)
@@ -222,39 +253,64 @@ class RemoteRun:
         return due
 
     def _remembered(self, event: AgentEvent, context_id: str | None) -> AgentEvent:
-        """The other agent remembers what was said in that context: next time it is told what is new."""
+        """Store the remote context and the last message that it knows.
+
+        The next request sends only newer messages.
+        """
         if event.message is not None and context_id:
-            self._context.session[self._key] = {"context_id": context_id, "message_id": event.message.id}
+            self._context.session[self._key] = {
+                "context_id": context_id,
+                "message_id": event.message.id,
+            }
         return event
 
     def _interrupt(self, status: TaskStatus) -> AgentEvent:
         message = status.message
         if message is not None and len(repr(message)) > _LONGEST_MESSAGE:
             self._is_over = False
-            msg = f"{self._who} asks something in more than {_LONGEST_MESSAGE:,} letters, which is not kept."
+            msg = (
+                f"{self._who} asks something in more than {_LONGEST_MESSAGE:,} letters, which is "
+                "not kept."
+            )
             raise A2AProtocolError(msg)
         questions: list[RemoteQuestion] = []
         for part in () if message is None else message.parts:
             data = part.data if isinstance(part, DataPart) else None
-            if isinstance(data, dict) and isinstance(data.get("interruptId"), str) and len(questions) < _MOST_QUESTIONS:
-                questions.append(RemoteQuestion(data["interruptId"], data.get("info"), data.get("options")))
+            if (
+                isinstance(data, dict)
+                and isinstance(data.get("interruptId"), str)
+                and len(questions) < _MOST_QUESTIONS
+            ):
+                questions.append(
+                    RemoteQuestion(data["interruptId"], data.get("info"), data.get("options"))
+                )
         text = "" if message is None else message.text[:_LONGEST_QUESTION]
-        asked = RemoteInterrupt(text, tuple(questions), self._notes.task_id or "", self._notes.context_id or "", message)
-        return self._context.interrupt(AuthRequired(asked) if status.state is TaskState.AUTH_REQUIRED else asked)
+        asked = RemoteInterrupt(
+            text, tuple(questions), self._notes.task_id or "", self._notes.context_id or "", message
+        )
+        return self._context.interrupt(
+            AuthRequired(asked) if status.state is TaskState.AUTH_REQUIRED else asked
+        )
 
     async def _failure(self, status: TaskStatus) -> RemoteTaskError:
-        """A caller that tries again begins another task."""
+        """Make the error of a failed task. Forget the task, so that a retry starts another one."""
         task_id = self._notes.task_id or ""
         self._notes.forget()
         await self._notes.save()
         said = "" if status.message is None else one_line(status.message.text)
-        how = {TaskState.FAILED: "failed", TaskState.REJECTED: "was rejected", TaskState.CANCELED: "was canceled"}[status.state]
-        return RemoteTaskError(f"the task of {self._who} {how}{': ' + said if said else ''}", status.state, task_id)
+        how = {
+            TaskState.FAILED: "failed",
+            TaskState.REJECTED: "was rejected",
+            TaskState.CANCELED: "was canceled",
+        }[status.state]
+        return RemoteTaskError(
+            f"the task of {self._who} {how}{': ' + said if said else ''}", status.state, task_id
+        )
 
-    # --- giving up ---
+    # --- abandoning the task ---
 
     async def _give_up(self) -> None:
-        """Have the task end as well, unless another process goes on with it. Waits for that, not for ever."""
+        """Cancel the task, unless another process continues it. The wait is bounded."""
         stream = self._stream
         task_id = self._notes.task_id or (None if stream is None else stream.task_id)
         if self._is_over or task_id is None or self._door.continues_elsewhere:
@@ -264,4 +320,9 @@ class RemoteRun:
             async with Deadline(self._limits.cancel, self._door.clock):
                 await client.cancel(task_id)
         except (A2AConnectionError, A2ARequestError, A2AProtocolError, TimeoutError) as error:
-            loggers.remote.warning("The task %s of %s could not be canceled: %s", task_id, self._who, one_line(str(error)) or type(error).__name__)
+            loggers.remote.warning(
+                "The task %s of %s could not be canceled: %s",
+                task_id,
+                self._who,
+                one_line(str(error)) or type(error).__name__,
+            )

@@ -1,6 +1,7 @@
-"""What the other agent is told: a task's first message, and answers to what it asks.
+"""Messages to the other agent: a task's first message, and answers to its questions.
 
-Owns: both translations. Where the conversation has gone on since the other agent spoke last, it is told what is new; its own context holds the rest.
+If the conversation has continued since the other agent's last message, only newer messages are
+sent. Its own context contains the rest.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["answer_message", "first_message", "news_since"]
 
 
 def news_since(messages: Sequence[Message], last_id: str | None) -> Sequence[Message] | None:
-    """What was said since that message; None if it is not among them."""
+    """Return the messages after that message, or None if it is not among them."""
     if last_id is None:
         return None
     for index in range(len(messages) - 1, -1, -1):
@@ -30,23 +31,37 @@ def news_since(messages: Sequence[Message], last_id: str | None) -> Sequence[Mes
 
 
 def first_message(messages: Sequence[Message], agent_name: str) -> A2AMessage:
-    """The messages as one: what the user says as it is, all else retold."""
+    """Join the messages into one. User messages are copied, the others are quoted as context."""
     parts: list[A2APart] = []
     for message in messages:
         if message.role == "user":
             parts += as_parts(message.content)
-        elif message.text:
-            who = f"{agent_name}, you," if message.role == "assistant" else f"[{message.tool_name or message.role}]"
+        elif message.text and not _is_transfer(message):
+            who = (
+                f"{agent_name}, you,"
+                if message.role == "assistant"
+                else f"[{message.tool_name or message.role}]"
+            )
             parts.append(TextPart(f"For context: {who} said: {message.text}"))
     parts = [part for part in parts if not isinstance(part, TextPart) or part.text]
     if not parts:
-        msg = f"agent {agent_name!r} is given no message that it could send: say something, or give an input_converter."
+        msg = (
+            f"agent {agent_name!r} is given no message that it could send: say something, or "
+            "give an input_converter."
+        )
         raise UsageError(msg, agent=agent_name)
     return A2AMessage("user", tuple(parts))
 
 
+def _is_transfer(message: Message) -> bool:
+    return message.role == "tool" and (message.tool_name or "").startswith("transfer_to_")
+
+
 def answer_message(data: object, asked: object, ask: str, agent_name: str) -> A2AMessage:
-    """The answer to what a task waits for. Its id is the same for the same answer, so that one that was sent already can be found."""
+    """Make the answer to a task's question.
+
+    Equal answers have the same id, so that an answer that was already sent can be found.
+    """
     try:
         message = _answer(data, asked)
         wire = message_to_wire(replace(message, message_id=""))
@@ -64,13 +79,24 @@ def _answer(data: object, asked: object) -> A2AMessage:
         case str() | Message():
             return A2AMessage("user", as_parts(data if isinstance(data, str) else data.content))
         case [*several] if several and all(isinstance(one, str | Message) for one in several):
-            return A2AMessage("user", tuple(part for one in several for part in as_parts(one.content if isinstance(one, Message) else str(one))))
-    ids = [question.id for question in asked.questions] if isinstance(asked, RemoteInterrupt) else []
+            return A2AMessage(
+                "user",
+                tuple(
+                    part
+                    for one in several
+                    for part in as_parts(one.content if isinstance(one, Message) else str(one))
+                ),
+            )
+    ids = (
+        [question.id for question in asked.questions] if isinstance(asked, RemoteInterrupt) else []
+    )
     if isinstance(data, Mapping) and data and all(key in ids for key in data):
         return A2AMessage("user", tuple(_named(key, value) for key, value in data.items()))
     if ids:
         return A2AMessage("user", tuple(_named(key, data) for key in ids))
-    return A2AMessage("user", (TextPart("continue"),) if data is None else (DataPart(_plain(data)),))
+    return A2AMessage(
+        "user", (TextPart("continue"),) if data is None else (DataPart(_plain(data)),)
+    )
 
 
 def _named(interrupt_id: object, data: object) -> DataPart:
@@ -78,7 +104,7 @@ def _named(interrupt_id: object, data: object) -> DataPart:
 
 
 def _plain(data: object) -> object:
-    """What travels of an answer."""
+    """Convert an answer to the data that is sent."""
     match data:
         case Approve(arguments) if arguments is None:
             return True

@@ -1,6 +1,7 @@
-"""What an invocation of a remote agent has to know to go on with the task that it has begun, in this process or in another one.
+"""The data that an invocation of a remote agent needs to continue its task.
 
-Owns: the names under which it is kept among the notes of the invocation, which are in its checkpoint. It must never hold what the task says.
+It is part of the invocation's notes, which are in its checkpoint, so another process can continue
+the task. It does not contain the task's output.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ _KEY = "remote task"
 
 
 class TaskNotes:
-    """A view of the notes. What is set is in the next record of the invocation; `save` waits for that."""
+    """A view of an invocation's notes.
+
+    A change is written with the next record of the invocation. `save` waits for the record.
+    """
 
     def __init__(self, door: AgentDoor) -> None:
         self._door = door
@@ -30,16 +34,16 @@ class TaskNotes:
         await self._door.save()
 
     def forget(self) -> None:
-        """The next task is another one."""
+        """Forget the task. The next one is different."""
         self._door.notes[_KEY] = {}
 
     @property
     def message_id(self) -> str | None:
-        """Of the message that begins the task; set before it is sent."""
+        """The id of the message that starts the task. It is set before the message is sent."""
         return self._values.get("message_id")
 
     def will_send(self) -> str:
-        """The id of the message that begins the task."""
+        """Return the id of the message that starts the task, making it if necessary."""
         known = self.message_id
         if known is None:
             known = self._values["message_id"] = new_id()
@@ -59,7 +63,7 @@ class TaskNotes:
 
     @property
     def ask(self) -> str | None:
-        """The name of what the task waits for; None when it was answered, or asks nothing."""
+        """The id of the task's open question; None if it was answered, or if there is none."""
         return self._values.get("ask")
 
     def asks(self) -> None:
@@ -72,21 +76,21 @@ class TaskNotes:
 
     @property
     def reply(self) -> str | None:
-        """The id of the answer that may be on its way."""
+        """The id of the answer that may have been sent."""
         return self._values.get("reply")
 
     def will_reply(self, message_id: str) -> None:
         self._values["reply"] = message_id
 
     def was_shown(self, artifact_id: str, digest: str) -> bool:
-        """Whether that artifact was shown as it is."""
+        """Return whether that artifact was shown in this form."""
         return bool(self._values.get("shown", {}).get(artifact_id) == digest)
 
     def shows(self, artifact_id: str, digest: str) -> None:
         self._values.setdefault("shown", {})[artifact_id] = digest
 
     def was_said(self, kind: str, digest: str) -> bool:
-        """Whether the last of that kind was the same."""
+        """Return whether the last message of that kind was the same."""
         return bool(self._values.get(kind) == digest)
 
     def says(self, kind: str, digest: str) -> None:

@@ -1,8 +1,9 @@
-"""One task, from wherever it stands to its end, over streams that break and servers that begin again.
+"""One task, from its current state to its end, over streams that break and servers that restart.
 
-Owns: which request is made when: the stream of a message, then `SubscribeToTask`, then `GetTask`, again and again if the server does not stream. A server
-that cannot be reached is tried again, a bounded number of times in a row; one that answers is waited for as long as the task takes. A message is sent again
-only if it has not arrived: the task says so, or the list of tasks.
+It sends the message as a stream, then `SubscribeToTask`, then `GetTask`, which it polls if the
+server does not stream. If the server cannot be reached, the request is retried a bounded number of
+times in a row. A reachable server may take any time for the task. A message is sent again only if
+the task or the list of tasks shows that it has not arrived.
 """
 
 from __future__ import annotations
@@ -35,11 +36,15 @@ _AGAIN = Backoff(initial=0.2, maximum=10.0)
 _LOOK = Backoff(initial=0.1, factor=1.6, maximum=5.0)
 _GONE = "TASK_NOT_FOUND"
 _MOST_STALE = 20
-"""How often a task may say that it waits for what it was answered, until that is believed."""
+"""The number of times a task may repeat an answered question before it is an error."""
 
 
 class TaskStream:
-    """What becomes of one task. `message` begins it, or answers what it has asked in `question`; without one, it is taken up."""
+    """The events of one task.
+
+    `message` starts the task, or answers its `question`. Without one, the stream follows an
+    existing task.
+    """
 
     def __init__(
         self,
@@ -64,7 +69,10 @@ class TaskStream:
         self._stale = 0
 
     async def events(self) -> AsyncGenerator[StreamEvent, None]:
-        """Until the task has ended or waits; the last event says so. A single message is all, if it comes."""
+        """Yield events until the task has ended or waits. The last event contains that state.
+
+        If the server answers with a message, it is the only event.
+        """
         failures = 0
         while True:
             try:
@@ -79,12 +87,14 @@ class TaskStream:
                 failures += 1
                 if failures >= self._limits.attempts:
                     raise
-                self._may_have_arrived = self._may_have_arrived or (self._message is not None and error.was_sent)
+                self._may_have_arrived = self._may_have_arrived or (
+                    self._message is not None and error.was_sent
+                )
                 await self._client.forget_card()
                 await sleep(_AGAIN.delay(failures - 1), self._clock)
 
     async def _once(self) -> AsyncGenerator[StreamEvent, None]:
-        """One stream, or one look at the task; it ends where that ends."""
+        """Yield the events of one stream or one poll."""
         streams = (await self._client.card()).streaming
         if self._message is not None and self._may_have_arrived:
             await self._see_whether_it_has_arrived(self._message)
@@ -104,19 +114,32 @@ class TaskStream:
         except A2ARequestError as error:
             if self._message is not None or self.task_id is None or error.reason == _GONE:
                 raise
-            yield await self._look()  # a task that has ended cannot be subscribed to; and a server may end the stream of one that goes on
+            # A task that has ended cannot be subscribed to, and a server may end the stream of a
+            # running task.
+            yield await self._look()
             return
+        # The message may have arrived and started a task. That is checked, after a delay, before it
+        # is sent again.
+        if self._message is not None:
+            raise A2AConnectionError(
+                "the remote agent ended the stream of a message before its first event."
+            )
         if self.task_id is not None:
-            yield await self._look()  # the stream has ended, and did not say how the task has
+            yield await self._look()  # the stream has ended without the final state
 
     async def _sent(self, message: A2AMessage) -> AsyncGenerator[StreamEvent, None]:
         yield await self._client.send(message, wait=False)
 
     async def _see_whether_it_has_arrived(self, message: A2AMessage) -> None:
-        """Forget the message, if the task knows it. Of a server that does not list tasks, a process that goes on in place of another one cannot know."""
+        """Drop the message if the task has received it.
+
+        If the server does not list tasks, a process that recovers the run cannot know.
+        """
         if self.task_id is not None:
             task = await self._client.get(self.task_id)
-            if not task.status.state.is_paused or any(known.message_id == message.message_id for known in task.history):
+            if not task.status.state.is_paused or any(
+                known.message_id == message.message_id for known in task.history
+            ):
                 self._message = None
             return
         try:
@@ -129,15 +152,20 @@ class TaskStream:
             self.task_id, self._message = found.id, None
 
     async def _look(self) -> StreamEvent:
-        """The task as it is now. Of one that goes on, not too often."""
+        """Poll the task, with a growing delay."""
         assert self.task_id is not None
         if self._looks:
             await sleep(_LOOK.delay(self._looks - 1), self._clock)
         self._looks += 1
         return self._present(await self._client.get(self.task_id))
 
-    async def _watched(self, source: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
-        """The events of a stream. If it is quiet for long, the server is asked whether the task is still there."""
+    async def _watched(
+        self, source: AsyncGenerator[StreamEvent, None]
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the events of a stream.
+
+        After a long silence, the server is asked whether the task still exists.
+        """
         pump = Pump(source)
         try:
             while True:
@@ -149,7 +177,7 @@ class TaskStream:
                         continue
                 if event is None:
                     return
-                self._message = None  # it has arrived
+                self._message = None  # the message has arrived
                 if not isinstance(event, Task | A2AMessage):
                     self._looks = 0
                 self._notice(event)
@@ -162,14 +190,14 @@ class TaskStream:
             await pump.aclose()
 
     async def _asked_in_silence(self) -> Task | None:
-        """How the task has ended, if it has without a word."""
+        """Return the task if it has ended without an event."""
         if self.task_id is None:
             return None
         task = await self._client.get(self.task_id)
         return task if _is_over(self._present(task)) else None
 
     async def _first_of(self, pump: Pump[StreamEvent]) -> None:
-        """Nothing is wanted any more, but a task may have begun: wait for its id, so that it can be canceled."""
+        """Wait for the id of a task that may have been started, so that it can be canceled."""
         try:
             async with Deadline(self._limits.cancel, self._clock):
                 event = await pump.next()
@@ -183,11 +211,19 @@ class TaskStream:
             self.task_id = event.id if isinstance(event, Task) else event.task_id
 
     def _present(self, event: StreamEvent) -> StreamEvent:
-        """The event; if it says that the task waits for what it was answered already, that it works."""
+        """Return the event.
+
+        If the task repeats an answered question, replace its state with WORKING.
+        """
         if self._question is None or not isinstance(event, Task | TaskStatusUpdateEvent):
             return event
         status, asked = event.status, self._question
-        if not status.state.is_paused or status.message is None or status.message.message_id != asked.message_id or not asked.message_id:
+        if (
+            not status.state.is_paused
+            or status.message is None
+            or status.message.message_id != asked.message_id
+            or not asked.message_id
+        ):
             if status.state.is_paused or status.state.is_terminal:
                 self._question = None
             return event

@@ -1,18 +1,21 @@
-"""Swarm's API on this runtime: for programs that were written for OpenAI Swarm 0.1.0, with only their imports changed.
+"""Swarm's API on this runtime, for programs that were written for OpenAI Swarm 0.1.0.
 
-Each file imports only from those above it:
+Such a program changes only its imports. Each module imports only from those listed above it:
 
-    types           Agent, Response, Result; OpenAI's types under Swarm's names
-    util            the schema of a function, the joining of a message's pieces, what `debug=True` prints
-    caller_thread   the thread that waits for a run makes the calls that block
-    call_state      one call of `Swarm.run`: its conversation, its context variables, the agent that is active, how it ends
-    function_calls  the functions that one reply calls, one after the other
-    turn            one reply of one agent, and the functions that it calls
-    agents          one of Swarm's agents as an agent of this package, and its transfer to the next one
-    core            Swarm
-    repl            a conversation in the terminal
+    types             Agent, Response, Result; OpenAI's types under Swarm's names
+    util              the schema of a function, the joining of a message's deltas, the output of
+                      `debug=True`
+    caller_thread     makes blocking calls in the thread that waits for the run
+    call_state        one call of `Swarm.run`: its conversation, its context variables, the active
+                      agent, its outcome
+    function_calls    the functions that one reply calls, one after the other
+    turn              one reply of one agent, and the functions that it calls
+    agents            one of Swarm's agents as an agent of this package, and its transfer to the
+                      next one
+    core              Swarm
+    repl              a conversation in the terminal
 
-Importing it imports openai. `understudy.actors` itself must never import it.
+Importing it imports openai, so `offbook.actors` itself does not import it.
 """
 
 from .core import Swarm

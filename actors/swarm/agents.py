@@ -1,7 +1,8 @@
 """The actor of one of Swarm's agents.
 
-Owns: the agent's turns, one after the other, and the transfer when a function has returned another agent: an ordinary transfer, to that one's actor.
-The definitions here belong to one run. They must never hold anything but the agent that they stand for: the state of the run is its `SwarmCall`.
+It runs the agent's turns one after the other. When a function returns another agent, it transfers
+to that agent's actor. The definitions here belong to one run and store only their agent; the state
+of the run is its `SwarmCall`.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ __all__ = ["StartAgent", "SwarmAgent"]
 
 
 class StartAgent(Definition):
-    """The root of every run: it transfers to the first agent."""
+    """The root of every run. It transfers to the first agent."""
 
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         swarm_call: SwarmCall = context.options[SWARM_CALL]
         if swarm_call.agent:
-            yield AgentEvent.of(action=door_of(context).hand_over(SwarmAgent(swarm_call.agent, swarm_call.agent.name), input))
+            yield AgentEvent.of(
+                action=door_of(context).hand_over(
+                    SwarmAgent(swarm_call.agent, swarm_call.agent.name), input
+                )
+            )
 
 
 class SwarmAgent(Definition):
@@ -38,14 +43,16 @@ class SwarmAgent(Definition):
         self.agent = agent
         self.sender = sender  # the first agent of the run
 
-    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the contract's
+    async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         swarm_call: SwarmCall = context.options[SWARM_CALL]
         while swarm_call.has_turns:
             reply = SwarmReply(self.agent, swarm_call, context)
             if swarm_call.streaming:
                 async with aclosing(reply.stream(self.sender)) as pieces:
                     async for piece in pieces:
-                        yield AgentEvent(delta=MessageDelta(piece.get("content") or ""), custom_output=piece)
+                        yield AgentEvent(
+                            delta=MessageDelta(piece.get("content") or ""), custom_output=piece
+                        )
             else:
                 await reply.ask()
             swarm_call.history.append(reply.message)
@@ -60,21 +67,30 @@ class SwarmAgent(Definition):
                 yield _event_of(message)
             if response.agent:
                 swarm_call.agent = response.agent
-                yield AgentEvent.of(action=door_of(context).hand_over(SwarmAgent(response.agent, self.sender), input))
+                yield AgentEvent.of(
+                    action=door_of(context).hand_over(
+                        SwarmAgent(response.agent, self.sender), input
+                    )
+                )
                 return
 
 
 def _event_of(message: MessageDict) -> AgentEvent:
-    """An event with the message as this runtime has messages, and beside it as Swarm has it."""
+    """Make an event with the message in this runtime's form, and in Swarm's as `custom_output`."""
     content = message.get("content")
     text = content if isinstance(content, str) else ""
     if message.get("role") == "tool":
         own = Message.tool(text, message.get("tool_call_id"), message.get("tool_name"))
     else:
-        own = Message.assistant(text, tuple(_call_of(call) for call in message.get("tool_calls") or ()))
+        own = Message.assistant(
+            text, tuple(_call_of(call) for call in message.get("tool_calls") or ())
+        )
     return AgentEvent.of(own, custom_output=message)
 
 
 def _call_of(call: CallDict) -> ToolCall:
-    function = call.get("function") or {}  # calls of other kinds have none: they are only passed on
-    return ToolCall(call.get("id") or "", function.get("name") or "", function.get("arguments") or "")
+    # calls of other kinds have no function, and are only passed on
+    function = call.get("function") or {}
+    return ToolCall(
+        call.get("id") or "", function.get("name") or "", function.get("arguments") or ""
+    )

@@ -1,7 +1,7 @@
-"""One call of `Swarm.run`: its conversation, the agent that is active, and how it ends.
+"""One call of `Swarm.run`: its conversation, the active agent, and its outcome.
 
-Owns: the state of the call, and its run, from the beginning to the response. An error reaches the caller as it was raised, whatever it is. It must never
-ask a model or call a function itself: that is for the agents' actors.
+An error reaches the caller unchanged, whatever its type. Models and functions are called by the
+agents' actors, not here.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["SWARM_CALL", "VARIABLES", "SwarmCall"]
 T = TypeVar("T")
 
 VARIABLES: Final = "context_variables"
-"""The context variables are the session value of that name."""
+"""The session key of the context variables."""
 
 SWARM_CALL: Final = "swarm_call"
-"""The option of the run under which its actors find their `SwarmCall`."""
+"""The run option that contains the `SwarmCall`."""
 
 
 class SwarmCall:
-    """One call, from the beginning to the response."""
+    """One call, from its start to the response."""
 
     __slots__ = (
         "_begin",
@@ -59,7 +59,7 @@ class SwarmCall:
         messages: Sequence[object],
         context_variables: InitialVariables,
         model_override: str | None,
-        debug: bool,  # noqa: FBT001 -- Swarm's
+        debug: bool,  # noqa: FBT001 -- Swarm's signature
         max_turns: float,
         execute_tools: bool,  # noqa: FBT001
         *,
@@ -68,29 +68,35 @@ class SwarmCall:
         caller_thread: CallerThread[Piece] | None = None,
     ) -> None:
         self.swarm = swarm
-        self.agent = agent  # the active one
-        self.history: list[Any] = [*copy.deepcopy(messages)]  # the caller's messages, then those of this call as `MessageDict`
+        self.agent = agent  # the active agent
+        self.history: list[Any] = [
+            *copy.deepcopy(messages)
+        ]  # the caller's messages, then those of this call as `MessageDict`
         self.model = model_override
         self.streaming = streaming
         self.debug = debug
         self.max_turns = max_turns
         self.execute_tools = execute_tools
-        self.has_own_calls = has_own_calls  # a subclass overrides `handle_tool_calls`, which blocks until all calls have ended
+        # A subclass overrides `handle_tool_calls`, which blocks until all calls have ended.
+        self.has_own_calls = has_own_calls
         self._begin = len(self.history)
         self._variables = {} if context_variables is None else copy.deepcopy(context_variables)
-        self._caller_thread = caller_thread  # None: what blocks is called in worker threads
+        self._caller_thread = caller_thread  # None: blocking calls run in worker threads
         self._failure: BaseException | None = None
-        self._result: RunResult  # once the run has ended
+        self._result: RunResult  # set when the run has ended
 
     @property
     def has_turns(self) -> bool:
-        """Whether there may be another reply."""
+        """Whether another reply is allowed."""
         return len(self.history) - self._begin < self.max_turns
 
     # --- for the actors ---
 
     async def do(self, context: AgentContext, function: Callable[..., T], *args: object) -> T:
-        """Call a function that may block: in the thread that waits for the run, or in a worker thread if no thread waits."""
+        """Call a function that may block, in the thread that waits for the run.
+
+        If no thread waits, a worker thread calls it.
+        """
         outcome: T | _Raised
         if self._caller_thread is None:
             outcome = await context.run_blocking(_attempt, function, args)
@@ -101,19 +107,24 @@ class SwarmCall:
         return outcome
 
     async def checked(self, value: Awaitable[T] | T) -> T:
-        """The value, which is awaited first if it can be."""
+        """Return the value, awaiting it first if it is awaitable."""
         if not isinstance(value, Awaitable):
             return value
         try:
             result: T = await value
-        except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 -- it is raised where the run was called
+        except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 -- raised again where the run was called
             self.fail(error)
         return result
 
     def fail(self, error: BaseException) -> NoReturn:
-        """Let the run fail with that. The caller gets it as it is, even if it is none that an agent can fail with."""
+        """Fail the run with that error.
+
+        The caller receives the error unchanged, even if an agent cannot fail with it.
+        """
         self._failure = error
-        if isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
+        if isinstance(error, Exception) and not isinstance(
+            error, StopIteration | StopAsyncIteration
+        ):
             raise error
         msg = f"{type(error).__name__}: {text_of(error)}"
         raise AgentError(msg) from error
@@ -121,8 +132,13 @@ class SwarmCall:
     # --- for the caller ---
 
     async def pieces(self, runner: Runner) -> AsyncGenerator[Piece]:
-        """Run to the end; if this call is streaming, yield the pieces of the replies."""
-        run = runner.run((), session_values={VARIABLES: self._variables}, options={SWARM_CALL: self}, streaming=self.streaming)
+        """Run to the end. If this call streams, yield the deltas of the replies."""
+        run = runner.run(
+            (),
+            session_values={VARIABLES: self._variables},
+            options={SWARM_CALL: self},
+            streaming=self.streaming,
+        )
         try:
             if self.streaming:
                 async for event in run:
@@ -140,32 +156,36 @@ class SwarmCall:
         return self.response()
 
     async def stream(self, runner: Runner) -> AsyncGenerator[Piece]:
-        """Run to the end, and yield the pieces, and the response after them."""
+        """Run to the end, and yield the deltas, and the response after them."""
         async with aclosing(self.pieces(runner)) as pieces:
             async for piece in pieces:
                 yield piece
         yield {"response": self.response()}
 
     def response(self) -> Response:
-        """The response of the run, which has ended. Raises the error that it failed with."""
+        """Return the response of the run, which has ended. Raise the error that it failed with."""
         error = self._failure or self._result.error
         if error is not None:
             try:
                 raise error
             finally:
-                del error, self._failure, self._result  # its traceback leads here
-        return Response(messages=self.history[self._begin :], agent=self.agent, context_variables=self._result.session_values[VARIABLES])
+                del error, self._failure, self._result  # its traceback refers to this frame
+        return Response(
+            messages=self.history[self._begin :],
+            agent=self.agent,
+            context_variables=self._result.session_values[VARIABLES],
+        )
 
 
 class _Raised(NamedTuple):
-    """An error in place of a result: some errors do not get through a future as they are."""
+    """An error instead of a result. Some errors cannot pass through a future unchanged."""
 
     error: BaseException
 
 
 def _attempt(function: Callable[..., T], args: tuple[object, ...]) -> T | _Raised:
-    """What a function returns, or raises."""
+    """Call a function. Return its result or its error."""
     try:
         return function(*args)
-    except BaseException as error:  # noqa: BLE001 -- `SwarmCall.do` decides
+    except BaseException as error:  # noqa: BLE001 -- `SwarmCall.do` handles it
         return _Raised(error)

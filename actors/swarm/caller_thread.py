@@ -1,8 +1,9 @@
-"""`Swarm.run` blocks its caller; the run, on another thread's loop, calls back into the caller's thread for anything that blocks.
+"""The connection between a thread blocked in `Swarm.run` and the run's event loop.
 
-Owns: the way between the thread that waits and that loop. So functions and a synchronous client are called where Swarm calls them, in the caller's thread:
-they can use what belongs to that thread, such as a connection to SQLite; and of any number of callers, none waits for a thread. It must never know what is
-called, or what a piece of a run says.
+The run, on another thread's event loop, calls back into the caller's thread for every blocking
+call. So functions and a synchronous client are called in the caller's thread, as in Swarm, and can
+use objects bound to that thread, such as a connection to SQLite. Any number of callers can run
+without waiting for a worker thread.
 """
 
 from __future__ import annotations
@@ -18,24 +19,26 @@ from ...runtime.actor.current import current_system
 from ...runtime.agent.session_values import SessionValues, bind_session, current_session
 from ...runtime.errors import RunCancelled
 from ...runtime.system.system import ActorSystem
+from ...runtime.tasks import start_task
 
 __all__ = ["CallerThread", "wait_for"]
 
 P = TypeVar("P")
 T = TypeVar("T")
 
-# Seconds after which a thread that waits looks whether the loop is still there.
+# Seconds after which a waiting thread checks whether the event loop still exists.
 _LOOK_AGAIN: Final = 0.5
 
 
 class _Shown(NamedTuple, Generic[P]):
-    """A piece for the caller, and the future that is resolved when the caller asks for the next one."""
+    """A delta for the caller, and the future to resolve when the caller requests the next one."""
 
     piece: P
     taken: asyncio.Future[None]
 
 
-_Blocking: TypeAlias = Callable[[], None]  # calls a function, and hands its result to the loop
+# calls a function, and passes its result to the event loop
+_Blocking: TypeAlias = Callable[[], None]
 
 
 class CallerThread(Generic[P]):
@@ -44,22 +47,26 @@ class CallerThread(Generic[P]):
     __slots__ = ("_inbox", "_loop", "_task", "_thread")
 
     def __init__(self) -> None:
-        self._inbox: queue.SimpleQueue[_Blocking | _Shown[P] | None] = queue.SimpleQueue()  # None: the run has ended
+        # None: the run has ended.
+        self._inbox: queue.SimpleQueue[_Blocking | _Shown[P] | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop
         self._task: asyncio.Task[None]
-        self._thread = 0  # of the loop, once the run has begun
+        self._thread = 0  # of the event loop, once the run has started
 
-    # --- on the loop ---
+    # --- on the event loop ---
 
     async def do(self, session: SessionValues, function: Callable[..., T], *args: object) -> T:
-        """Have the caller's thread call a function, which must not raise. The values of the run are the current ones there."""
+        """Have the caller's thread call a function, which must not raise.
+
+        The session values of the run are current during the call.
+        """
         done: asyncio.Future[T] = self._loop.create_future()
         self._inbox.put(lambda: self._resolve(done, _in_session(session, function, args)))
         return await done
 
     def _begin(self, pieces: Callable[[], AsyncGenerator[P]]) -> None:
         self._thread = get_ident()
-        self._task = self._loop.create_task(self._show(pieces()))
+        self._task = start_task(self._show(pieces()), "a client of Swarm", loop=self._loop)
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -68,7 +75,7 @@ class CallerThread(Generic[P]):
         self._inbox.put(None)
 
     async def _show(self, pieces: AsyncGenerator[P]) -> None:
-        """Show each piece, and ask for the next one when the caller does."""
+        """Show each delta, and request the next one when the caller does."""
         async with contextlib.aclosing(pieces):
             async for piece in pieces:
                 taken: asyncio.Future[None] = self._loop.create_future()
@@ -78,7 +85,10 @@ class CallerThread(Generic[P]):
     # --- in the caller's thread ---
 
     def attend(self, pieces: Callable[[], AsyncGenerator[P]]) -> Generator[P]:
-        """Start the run that gives these pieces, make the calls that it asks for, and yield the pieces. Whenever this ends, the run has ended."""
+        """Start the run, make the calls that it requests, and yield its deltas.
+
+        When this generator ends, the run has ended.
+        """
         with _another_loop() as self._loop:
             self._loop.call_soon_threadsafe(self._begin, pieces)
             ended = False
@@ -101,26 +111,30 @@ class CallerThread(Generic[P]):
         while True:
             with contextlib.suppress(queue.Empty):
                 return self._inbox.get(timeout=_LOOK_AGAIN)
-            if self._loop.is_closed():  # a loop that is stopped and closed runs no callback, so `_ended` is never called
-                raise RunCancelled("the run of this Swarm was not at its end when the event loop that it lived on was closed.")
+            # A stopped and closed loop runs no callback, so `_ended` is never called.
+            if self._loop.is_closed():
+                raise RunCancelled(
+                    "the run of this Swarm was not at its end when the event loop that it "
+                    "lived on was closed."
+                )
 
     def _resolve(self, future: asyncio.Future[T], value: T) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: `_next` says so
+        with contextlib.suppress(RuntimeError):  # the loop is closed, which `_next` reports
             self._loop.call_soon_threadsafe(_set, future, value)
 
     def _give_up(self) -> None:
-        """The caller leaves before the end: cancel the run, and wait until it has ended."""
+        """Cancel the run and wait until it has ended, because the caller leaves early."""
         with contextlib.suppress(RuntimeError, RunCancelled):
             self._loop.call_soon_threadsafe(self._cancel)
             while get_ident() != self._thread and self._next() is not None:
-                pass  # the calls that the run still asks for are not made
+                pass  # the calls that the run still requests are not made
 
     def _cancel(self) -> None:
         self._task.cancel()
 
 
 def wait_for(awaitable: Awaitable[T]) -> T:
-    """The result of an awaitable, in a thread that can only block; an event loop may be running in it."""
+    """Return the result of an awaitable, blocking this thread, which may run an event loop."""
 
     async def result() -> T:
         return await awaitable
@@ -131,7 +145,10 @@ def wait_for(awaitable: Awaitable[T]) -> T:
 
 @contextlib.contextmanager
 def _another_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop of another thread than this one: that of the current system, or of a system that is made here and ends with the block."""
+    """Provide an event loop of another thread.
+
+    It is the loop of the current system, or of a system that exists for the block.
+    """
     system = current_system()
     if system.dispatcher.thread != get_ident():
         yield system.loop

@@ -1,7 +1,7 @@
-"""Swarm: agents that hand over to each other by the functions that they call.
+"""Swarm: agents that hand off to each other by the functions that they call.
 
-Owns: the methods that users of Swarm call, and may override: how the client is asked, and what a function's result means. It must never keep anything of a
-call of `run`: that is in its `SwarmCall`.
+These are the methods that users of Swarm call and may override. The state of a call of `run` is in
+its `SwarmCall`.
 """
 
 # ruff: noqa: FBT001, FBT002 -- the parameters and their order are Swarm's
@@ -22,7 +22,17 @@ from .agents import StartAgent
 from .call_state import VARIABLES, SwarmCall
 from .caller_thread import CallerThread, wait_for
 from .function_calls import Calls
-from .types import Agent, AgentFunction, Client, FunctionCall, InitialVariables, Piece, Response, Result, Variables
+from .types import (
+    Agent,
+    AgentFunction,
+    Client,
+    FunctionCall,
+    InitialVariables,
+    Piece,
+    Response,
+    Result,
+    Variables,
+)
 from .util import debug_print, function_to_json
 
 __all__ = ["Swarm"]
@@ -34,13 +44,16 @@ _NO_END: Final = float("inf")
 
 
 class Swarm:
-    """Runs agents, beginning with one, until a reply calls no function.
+    """Runs agents, starting with one, until a reply calls no function.
 
         swarm = Swarm()
-        response = swarm.run(agent=agent, messages=[{"role": "user", "content": "Hello!"}])     # blocks, in any thread
-        response = await swarm.arun(agent=agent, messages=response.messages)                    # in a coroutine
+        # blocks, in any thread
+        response = swarm.run(agent=agent, messages=[{"role": "user", "content": "Hello!"}])
+        # in a coroutine
+        response = await swarm.arun(agent=agent, messages=response.messages)
 
-    `client` is an OpenAI client, synchronous or not, or anything with `chat.completions.create(...)`.
+    `client` is an OpenAI client, synchronous or not, or any object with
+    `chat.completions.create(...)`.
     """
 
     def __init__(self, client: Client | None = None) -> None:
@@ -48,7 +61,7 @@ class Swarm:
 
     @cached_property
     def _runner(self) -> Runner:
-        # A buffer of one: a piece has been taken by the consumer when the next one is asked for.
+        # With a buffer of one, the consumer has taken a delta when it requests the next one.
         return Runner(StartAgent(name="Swarm"), max_transfers=sys.maxsize, event_buffer=1)
 
     def __getstate__(self) -> dict[str, object]:
@@ -58,19 +71,41 @@ class Swarm:
 
     @overload
     def run(
-        self, agent: Agent, messages: Sequence[object], context_variables: InitialVariables = ..., model_override: str | None = ...,
-        stream: Literal[False] = ..., debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
-    ) -> Response: ...  # fmt: skip
+        self,
+        agent: Agent,
+        messages: Sequence[object],
+        context_variables: InitialVariables = ...,
+        model_override: str | None = ...,
+        stream: Literal[False] = ...,
+        debug: bool = ...,
+        max_turns: float = ...,
+        execute_tools: bool = ...,
+    ) -> Response: ...
     @overload
     def run(
-        self, agent: Agent, messages: Sequence[object], context_variables: InitialVariables = ..., model_override: str | None = ...,
-        *, stream: Literal[True], debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
-    ) -> _Pieces: ...  # fmt: skip
+        self,
+        agent: Agent,
+        messages: Sequence[object],
+        context_variables: InitialVariables = ...,
+        model_override: str | None = ...,
+        *,
+        stream: Literal[True],
+        debug: bool = ...,
+        max_turns: float = ...,
+        execute_tools: bool = ...,
+    ) -> _Pieces: ...
     @overload
     def run(
-        self, agent: Agent, messages: Sequence[object], context_variables: InitialVariables = ..., model_override: str | None = ...,
-        stream: bool = ..., debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
-    ) -> Response | _Pieces: ...  # fmt: skip
+        self,
+        agent: Agent,
+        messages: Sequence[object],
+        context_variables: InitialVariables = ...,
+        model_override: str | None = ...,
+        stream: bool = ...,
+        debug: bool = ...,
+        max_turns: float = ...,
+        execute_tools: bool = ...,
+    ) -> Response | _Pieces: ...
 
     def run(
         self,
@@ -83,12 +118,18 @@ class Swarm:
         max_turns: float = _NO_END,
         execute_tools: bool = True,
     ) -> Response | _Pieces:
-        """Run agents, and return the response; with `stream=True`, yield the pieces as they come, and the response as the last one, `{"response": ...}`.
+        """Run agents, and return the response.
 
-        It may be called in any thread, also in one where an event loop is running, and blocks it. Functions and a synchronous client are called in that thread.
+        With `stream=True`, yield the deltas as they arrive, and finally the response as
+        `{"response": ...}`.
+
+        It may be called in any thread, even one with a running event loop, and blocks it. Functions
+        and a synchronous client are called in that thread.
         """
         if stream:
-            return self.run_and_stream(agent, messages, context_variables, model_override, debug, max_turns, execute_tools)
+            return self.run_and_stream(
+                agent, messages, context_variables, model_override, debug, max_turns, execute_tools
+            )
         caller_thread: CallerThread[Piece] = CallerThread()
         swarm_call = SwarmCall(
             self,
@@ -117,7 +158,10 @@ class Swarm:
         max_turns: float = _NO_END,
         execute_tools: bool = True,
     ) -> _Pieces:
-        """The same as `run` with `stream=True`. Nothing happens before the caller asks for the first piece, nor between two of them."""
+        """Do the same as `run` with `stream=True`.
+
+        Nothing happens before the caller requests the first delta, nor between two of them.
+        """
         caller_thread: CallerThread[Piece] = CallerThread()
         swarm_call = SwarmCall(
             self,
@@ -137,19 +181,41 @@ class Swarm:
 
     @overload
     async def arun(
-        self, agent: Agent, messages: Sequence[object], context_variables: InitialVariables = ..., model_override: str | None = ...,
-        stream: Literal[False] = ..., debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
-    ) -> Response: ...  # fmt: skip
+        self,
+        agent: Agent,
+        messages: Sequence[object],
+        context_variables: InitialVariables = ...,
+        model_override: str | None = ...,
+        stream: Literal[False] = ...,
+        debug: bool = ...,
+        max_turns: float = ...,
+        execute_tools: bool = ...,
+    ) -> Response: ...
     @overload
     async def arun(
-        self, agent: Agent, messages: Sequence[object], context_variables: InitialVariables = ..., model_override: str | None = ...,
-        *, stream: Literal[True], debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
-    ) -> _AsyncPieces: ...  # fmt: skip
+        self,
+        agent: Agent,
+        messages: Sequence[object],
+        context_variables: InitialVariables = ...,
+        model_override: str | None = ...,
+        *,
+        stream: Literal[True],
+        debug: bool = ...,
+        max_turns: float = ...,
+        execute_tools: bool = ...,
+    ) -> _AsyncPieces: ...
     @overload
     async def arun(
-        self, agent: Agent, messages: Sequence[object], context_variables: InitialVariables = ..., model_override: str | None = ...,
-        stream: bool = ..., debug: bool = ..., max_turns: float = ..., execute_tools: bool = ...
-    ) -> Response | _AsyncPieces: ...  # fmt: skip
+        self,
+        agent: Agent,
+        messages: Sequence[object],
+        context_variables: InitialVariables = ...,
+        model_override: str | None = ...,
+        stream: bool = ...,
+        debug: bool = ...,
+        max_turns: float = ...,
+        execute_tools: bool = ...,
+    ) -> Response | _AsyncPieces: ...
 
     async def arun(
         self,
@@ -162,9 +228,12 @@ class Swarm:
         max_turns: float = _NO_END,
         execute_tools: bool = True,
     ) -> Response | _AsyncPieces:
-        """The same as `run` on the running event loop, which it does not block; with `stream=True` it returns an asynchronous generator of the pieces.
+        """Do the same as `run` on the running event loop, without blocking it.
 
-        An `AsyncOpenAI` client is awaited; functions that are plain `def`, and a synchronous client, are called in worker threads.
+        With `stream=True` it returns an asynchronous generator of the deltas.
+
+        An `AsyncOpenAI` client is awaited. Functions that are plain `def`, and a synchronous
+        client, are called in worker threads.
         """
         swarm_call = SwarmCall(
             self,
@@ -183,10 +252,22 @@ class Swarm:
     # --- one turn ---
 
     def get_chat_completion(
-        self, agent: Agent, history: list[object], context_variables: Variables, model_override: str | None, stream: bool, debug: bool
+        self,
+        agent: Agent,
+        history: list[object],
+        context_variables: Variables,
+        model_override: str | None,
+        stream: bool,
+        debug: bool,
     ) -> object:
-        """Ask the client for the agent's next reply. Returns what the client does: a completion, its chunks, or an awaitable of either."""
-        messages = [{"role": "system", "content": _instructions(agent, context_variables)}, *history]
+        """Ask the client for the agent's next reply.
+
+        Returns the client's result: a completion, its chunks, or an awaitable of either.
+        """
+        messages = [
+            {"role": "system", "content": _instructions(agent, context_variables)},
+            *history,
+        ]
         debug_print(debug, "Getting chat completion for...:", messages)
         tools = [_without_variables(function_to_json(function)) for function in agent.functions]
         request: dict[str, object] = {
@@ -201,7 +282,7 @@ class Swarm:
         return self.client.chat.completions.create(**request)
 
     def handle_function_result(self, result: object, debug: bool) -> Result:
-        """What a function has returned, as a `Result`."""
+        """Convert a function's return value to a `Result`."""
         if isinstance(result, Result):
             return result
         if isinstance(result, Agent):
@@ -209,11 +290,20 @@ class Swarm:
         try:
             return Result(value=str(result))
         except Exception as error:
-            msg = f"Failed to cast response to string: {result}. Make sure agent functions return a string or Result object. Error: {error}"
+            msg = (
+                f"Failed to cast response to string: {result}. Make sure agent functions return "
+                f"a string or Result object. Error: {error}"
+            )
             debug_print(debug, msg)
             raise TypeError(msg) from error
 
-    def handle_tool_calls(self, tool_calls: Sequence[FunctionCall], functions: Sequence[AgentFunction], context_variables: Variables, debug: bool) -> Response:
+    def handle_tool_calls(
+        self,
+        tool_calls: Sequence[FunctionCall],
+        functions: Sequence[AgentFunction],
+        context_variables: Variables,
+        debug: bool,
+    ) -> Response:
         """Make the calls of a reply, one after the other."""
         calls = Calls(self, tool_calls, functions, context_variables, debug)
         awaitable = calls.advance()
@@ -223,7 +313,10 @@ class Swarm:
 
     @property
     def _has_own_calls(self) -> bool:
-        """Whether `handle_tool_calls` is overridden. Without that, a run needs no thread that blocks while a coroutine function is at work."""
+        """Whether `handle_tool_calls` is overridden.
+
+        If it is not, a run needs no thread that blocks while a coroutine function is running.
+        """
         return getattr(self.handle_tool_calls, "__func__", None) is not Swarm.handle_tool_calls
 
 
@@ -234,14 +327,14 @@ def _instructions(agent: Agent, context_variables: Variables) -> str:
     try:
         inspect.signature(instructions).bind({})
     except TypeError:
-        return instructions()  # it has no parameter
+        return instructions()  # the function has no parameter
     except ValueError:
-        pass  # it has no signature to look at
+        pass  # the function has no signature to inspect
     return instructions(defaultdict(str, context_variables))
 
 
 def _without_variables(tool: dict[str, Any]) -> dict[str, Any]:
-    """The schema without the context variables: the model must not set these."""
+    """Return the schema without the context variables, which the model must not set."""
     parameters = tool["function"]["parameters"]
     parameters["properties"].pop(VARIABLES, None)
     parameters["required"] = [name for name in parameters["required"] if name != VARIABLES]

@@ -1,7 +1,8 @@
 """The functions that one reply calls, one after the other.
 
-Owns: what comes of each call: the message for the model, the agent that follows, and the context variables that change. The caller awaits the result of a
-function that is `async def`. It must never carry a transfer or a change of the context variables any further than its own response.
+Each call produces a message for the model, and may change the agent and the context variables.
+These changes are only collected in the response. The caller awaits the result of an `async def`
+function.
 """
 
 from __future__ import annotations
@@ -36,18 +37,21 @@ class Calls:
         tool_calls: Sequence[FunctionCall],
         functions: Sequence[AgentFunction],
         context_variables: Variables,
-        debug: bool,  # noqa: FBT001 -- Swarm's
+        debug: bool,  # noqa: FBT001 -- Swarm's signature
     ) -> None:
         self._swarm = swarm
         self._calls = deque(tool_calls)
         self._functions = {function.__name__: function for function in functions}
         self._variables = context_variables
         self._debug = debug
-        self._call: FunctionCall  # the one that was made last
+        self._call: FunctionCall  # the latest call
         self.response = Response()
 
     def advance(self, awaited: object = _NOTHING) -> Awaitable[object] | None:
-        """Make the calls, up to the first one that returns an awaitable, which is returned: `advance` again with its result."""
+        """Make the calls, up to the first one that returns an awaitable, and return the awaitable.
+
+        Call `advance` again with its result.
+        """
         if awaited is not _NOTHING:
             self._note(awaited)
         while self._calls:
@@ -77,12 +81,25 @@ class Calls:
 
     def _tell(self, content: str) -> None:
         call = self._call
-        self.response.messages.append({"role": "tool", "tool_call_id": call.id, "tool_name": call.function.name, "content": content})
+        self.response.messages.append(
+            {
+                "role": "tool",
+                "tool_call_id": call.id,
+                "tool_name": call.function.name,
+                "content": content,
+            }
+        )
 
 
 def _takes_variables(function: AgentFunction) -> bool:
-    """Whether it has a parameter for them: in its signature, or in its own code, where the signature is that of a function that it wraps."""
+    """Return whether a function has a parameter for the context variables.
+
+    It may be in its signature, or in its own code if the signature is that of a wrapped function.
+    """
     code = getattr(function, "__code__", None)
-    if isinstance(code, CodeType) and VARIABLES in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+    if (
+        isinstance(code, CodeType)
+        and VARIABLES in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    ):
         return True
     return VARIABLES in inspect.signature(function).parameters

@@ -1,6 +1,7 @@
 """A conversation in the terminal.
 
-Owns: how it looks, which is as Swarm has it: names in blue, calls of functions in purple. It must never catch what `input` raises: that ends it.
+It has Swarm's appearance: names in blue, calls of functions in purple. An exception of `input` ends
+it.
 """
 
 # ruff: noqa: T201, FBT001, FBT002 -- it prints; the parameters and their order are Swarm's
@@ -17,7 +18,7 @@ __all__ = ["pretty_print_messages", "process_and_print_streaming_response", "run
 
 
 def process_and_print_streaming_response(response: Iterable[Piece]) -> Response | None:
-    """Print the pieces of a streamed run as they come. Returns its response."""
+    """Print the deltas of a streamed run as they arrive. Return its response."""
     content = sender = ""
     for piece in response:
         sender = piece.get("sender", sender)
@@ -65,7 +66,10 @@ def run_demo_loop(
     *,
     client: Client | None = None,
 ) -> None:
-    """Talk with agents, beginning with this one, until the input ends (`EOFError`) or the user interrupts it. `client` is that of `Swarm`."""
+    """Talk with agents, starting with this one, until the input ends or the user interrupts it.
+
+    The end of the input raises `EOFError`. `client` is that of `Swarm`.
+    """
     swarm = Swarm() if client is None else Swarm(client)
     print("Starting Swarm CLI 🐝")
     messages: list[MessageDict] = []
@@ -74,11 +78,22 @@ def run_demo_loop(
         messages.append({"role": "user", "content": input("\033[90mUser\033[0m: ")})
         assert agent is not None
         if stream:
-            pieces = swarm.run(agent=agent, messages=messages, context_variables=context_variables or {}, stream=True, debug=debug)
+            pieces = swarm.run(
+                agent=agent,
+                messages=messages,
+                context_variables=context_variables or {},
+                stream=True,
+                debug=debug,
+            )
             response = process_and_print_streaming_response(pieces)
-            assert response is not None  # the last piece
+            assert response is not None  # the last delta
         else:
-            response = swarm.run(agent=agent, messages=messages, context_variables=context_variables or {}, debug=debug)
+            response = swarm.run(
+                agent=agent,
+                messages=messages,
+                context_variables=context_variables or {},
+                debug=debug,
+            )
             pretty_print_messages(response.messages)
         messages.extend(response.messages)
         agent = response.agent

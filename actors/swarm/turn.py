@@ -1,7 +1,7 @@
 """One reply of one agent, and the functions that it calls.
 
-Owns: how the client is asked, synchronous or not, at once or in pieces, and what is made of its answer. A method that a subclass of `Swarm` overrides is
-used. It must never decide which agent is next.
+The client may be synchronous or not, streaming or not. Overridden methods of a `Swarm` subclass are
+used. The choice of the next agent is made elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,17 @@ from ...runtime.agent.context import AgentContext
 from ...runtime.maybe_await import maybe_await
 from .call_state import VARIABLES, SwarmCall
 from .function_calls import Calls
-from .types import Agent, CallDict, ChatCompletionMessageToolCall, Function, FunctionCall, MessageDict, Piece, Response, Variables
+from .types import (
+    Agent,
+    CallDict,
+    ChatCompletionMessageToolCall,
+    Function,
+    FunctionCall,
+    MessageDict,
+    Piece,
+    Response,
+    Variables,
+)
 from .util import debug_print, merge_chunk
 
 __all__ = ["SwarmReply"]
@@ -36,7 +46,10 @@ class _Jsonable(Protocol):
 
 
 class SwarmReply:
-    """One reply. After `ask` or `stream`, `message` is the reply, and `calls` are the calls of functions in it."""
+    """One reply.
+
+    After `ask` or `stream`, `message` is the reply, and `calls` are the calls of functions in it.
+    """
 
     __slots__ = ("_agent", "_context", "_swarm_call", "calls", "message")
 
@@ -48,7 +61,7 @@ class SwarmReply:
         self.calls: Sequence[FunctionCall] = ()
 
     async def _completion(self) -> Any:
-        """What the client returns: OpenAI's types, or any of the user's that look like them."""
+        """Return the client's result: OpenAI's types, or similar ones of the user's client."""
         swarm_call = self._swarm_call
         ask = partial(
             swarm_call.swarm.get_chat_completion,
@@ -62,16 +75,27 @@ class SwarmReply:
         return await swarm_call.checked(await swarm_call.do(self._context, ask))
 
     async def ask(self) -> None:
-        """Have the whole reply at once."""
+        """Request the whole reply at once."""
         completion: ChatCompletion = await self._completion()
         message = completion.choices[0].message
         await self.print_debug("Received completion:", message)
         self.message = {**json.loads(message.model_dump_json()), "sender": self._agent.name}
-        self.calls = cast("Sequence[FunctionCall]", message.tool_calls or ())  # calls of functions: the model is offered no other tools
+        # Calls of functions: the model is offered no other tools.
+        self.calls = cast("Sequence[FunctionCall]", message.tool_calls or ())
 
     async def stream(self, sender: str) -> AsyncGenerator[Piece]:
-        """Have the reply in pieces. As in Swarm, the whole message bears the name of that sender, and the pieces that of this agent."""
-        message: MessageDict = {"content": "", "sender": sender, "role": "assistant", "function_call": None, "tool_calls": defaultdict(_no_call)}
+        """Request the reply in deltas.
+
+        As in Swarm, the whole message has the name of that sender, and the deltas have the name of
+        this agent.
+        """
+        message: MessageDict = {
+            "content": "",
+            "sender": sender,
+            "role": "assistant",
+            "function_call": None,
+            "tool_calls": defaultdict(_no_call),
+        }
         completion = await self._completion()
         yield {"delim": "start"}
         async with aclosing(self._chunks(completion)) as chunks:
@@ -79,15 +103,23 @@ class SwarmReply:
                 if not chunk.choices:
                     continue  # some providers send chunks about the whole reply
                 delta = _as_dict(chunk.choices[0].delta)
-                yield {**delta, "sender": self._agent.name} if delta.get("role") == "assistant" else delta
-                merge_chunk(message, {key: value for key, value in delta.items() if key != "sender"})
+                yield (
+                    {**delta, "sender": self._agent.name}
+                    if delta.get("role") == "assistant"
+                    else delta
+                )
+                merge_chunk(
+                    message, {key: value for key, value in delta.items() if key != "sender"}
+                )
         yield {"delim": "end"}
         message["tool_calls"] = list(message["tool_calls"].values()) or None
         self.message = message
         self.calls = [_as_call(call) for call in message["tool_calls"] or ()]
         await self.print_debug("Received completion:", message)
 
-    async def _chunks(self, completion: Iterable[ChatCompletionChunk] | AsyncIterable[ChatCompletionChunk]) -> AsyncGenerator[ChatCompletionChunk]:
+    async def _chunks(
+        self, completion: Iterable[ChatCompletionChunk] | AsyncIterable[ChatCompletionChunk]
+    ) -> AsyncGenerator[ChatCompletionChunk]:
         if isinstance(completion, Iterable):
             each = await self._swarm_call.do(self._context, _begin, completion)
             while (found := await self._swarm_call.do(self._context, _next, each)) is not _End.END:
@@ -108,15 +140,24 @@ class SwarmReply:
         swarm_call, context, swarm = self._swarm_call, self._context, self._swarm_call.swarm
         variables: Variables = context.session[VARIABLES]
         if swarm_call.has_own_calls:
-            return await swarm_call.do(context, swarm.handle_tool_calls, self.calls, self._agent.functions, variables, swarm_call.debug)
+            return await swarm_call.do(
+                context,
+                swarm.handle_tool_calls,
+                self.calls,
+                self._agent.functions,
+                variables,
+                swarm_call.debug,
+            )
         calls = Calls(swarm, self.calls, self._agent.functions, variables, swarm_call.debug)
         awaitable = await swarm_call.do(context, calls.advance)
         while awaitable is not None:
-            awaitable = await swarm_call.do(context, calls.advance, await swarm_call.checked(awaitable))
+            awaitable = await swarm_call.do(
+                context, calls.advance, await swarm_call.checked(awaitable)
+            )
         return calls.response
 
     async def print_debug(self, *args: object) -> None:
-        """Print that, if the run is debugged, in the thread that called it."""
+        """Print the arguments, if the run is debugged, in the thread that called it."""
         if self._swarm_call.debug:
             await self._swarm_call.do(self._context, debug_print, True, *args)
 
@@ -134,10 +175,14 @@ def _no_call() -> CallDict:
 
 
 def _as_dict(delta: BaseModel | _Jsonable) -> dict[str, Any]:
-    made: dict[str, object] = json.loads(delta.model_dump_json() if isinstance(delta, BaseModel) else delta.json())
+    made: dict[str, object] = json.loads(
+        delta.model_dump_json() if isinstance(delta, BaseModel) else delta.json()
+    )
     return made
 
 
 def _as_call(call: dict[str, Any]) -> ChatCompletionMessageToolCall:
     function = Function(arguments=call["function"]["arguments"], name=call["function"]["name"])
-    return ChatCompletionMessageToolCall(id=call["id"], function=function, type=call["type"] or "function")
+    return ChatCompletionMessageToolCall(
+        id=call["id"], function=function, type=call["type"] or "function"
+    )

@@ -1,7 +1,7 @@
-"""Swarm's values: an agent, what a function may return, and what a run returns.
+"""Swarm's values: an agent, the result of a function, and the response of a run.
 
-Owns: their fields and defaults, which are Swarm's; OpenAI's types under the names that Swarm has for them; and the types that the other files here share.
-It must never run anything.
+Their fields and defaults are Swarm's. OpenAI's types have the names that Swarm uses, and the types
+shared by the other modules here are defined, too.
 """
 
 from __future__ import annotations
@@ -35,35 +35,45 @@ ChatCompletionMessageToolCall = _tool_call.ChatCompletionMessageToolCall
 Function = _tool_call.Function
 
 AgentFunction: TypeAlias = Callable[..., object]
-"""What an agent can call, `def` or `async def`. It returns a text, an `Agent` that is to follow, a `Result`, or what the model is told as text."""
+"""A function that an agent can call, `def` or `async def`.
+
+It returns a string, the next `Agent`, a `Result`, or a value that the model receives as a string.
+"""
 
 MessageDict: TypeAlias = dict[str, Any]
-"""A message as Swarm has it: the JSON of OpenAI's, and the name of its `sender`."""
+"""A message in Swarm's form: OpenAI's JSON, and the name of its `sender`."""
 
 Piece: TypeAlias = dict[str, Any]
-"""One item of a streamed run: the JSON of OpenAI's delta, a delimiter of a reply, or at the end the `Response`."""
+"""One item of a streamed run: OpenAI's delta as JSON, a delimiter, or finally the `Response`."""
 
 Variables: TypeAlias = dict[Any, Any]
 """The context variables of a run. Keys and values are the user's."""
 
 InitialVariables: TypeAlias = Mapping[Any, Any] | None
-"""The context variables as the caller passes them. They are copied."""
+"""The context variables passed by the caller. They are copied."""
 
 
 class Agent(BaseModel):
-    """An agent: instructions, and functions that it can call. Two of the same values are equal."""
+    """An agent: instructions, and functions that it can call.
+
+    Agents with equal values are equal.
+    """
 
     name: str = "Agent"
     model: str = "gpt-4o"
     instructions: str | Callable[..., str] = "You are a helpful agent."
-    """A text, or a function that makes it: of the context variables, of which those that are missing read as "", or of nothing."""
+    """A string, or a function that returns one.
+
+    The function has no parameter, or receives the context variables, in which missing ones read as
+    "".
+    """
     functions: list[AgentFunction] = []
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool = True
 
 
 class Response(BaseModel):
-    """What a run returns: its messages, the agent that is active at its end, and the context variables as they are then."""
+    """The result of a run: its messages, its last agent, and the final context variables."""
 
     messages: list[MessageDict] = []
     agent: Agent | None = None
@@ -71,7 +81,7 @@ class Response(BaseModel):
 
 
 class Result(BaseModel):
-    """What a function may return: what the model is told, the agent that follows, and context variables that are new or have changed."""
+    """The result of a function: a value for the model, the next agent, and changed variables."""
 
     value: str = ""
     agent: Agent | None = None
@@ -89,7 +99,7 @@ class _Chat(Protocol):
 
 
 class Client(Protocol):
-    """What Swarm needs of a client: `chat.completions.create(...)`, `def` or `async def`, as OpenAI's clients have it."""
+    """The interface of a client: `chat.completions.create(...)`, `def` or `async def`."""
 
     @property
     def chat(self) -> _Chat: ...
@@ -117,7 +127,10 @@ class _FunctionDict(TypedDict, total=False):
 
 
 class CallDict(TypedDict, total=False):
-    """A call of a tool in a `MessageDict`. A call of another kind than "function" has no `function`."""
+    """A call of a tool in a `MessageDict`.
+
+    A call of another kind than "function" has no `function`.
+    """
 
     id: str | None
     type: str | None

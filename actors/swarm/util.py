@@ -1,6 +1,6 @@
-"""The schema of a function, the joining of a message's pieces, and what `debug=True` prints.
+"""The schema of a function, the joining of a message's deltas, and the output of `debug=True`.
 
-Owns: Swarm's own forms of these. A schema must never say more than Swarm's does: nothing in it is strict.
+All have Swarm's own form. A schema contains no more than Swarm's does, and is not strict.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ _TYPES: Final[Mapping[object, str]] = {
 }
 
 
-def debug_print(debug: bool, *args: object) -> None:  # noqa: FBT001 -- Swarm's
+def debug_print(debug: bool, *args: object) -> None:  # noqa: FBT001 -- Swarm's signature
     """Print the arguments in grey, with the time, if `debug` is true."""
     if debug:
-        now = datetime.now().strftime("%Y-%m-%d %H:%M:%S")  # noqa: DTZ005 -- the local time, for the user who reads it
-        print(f"\033[97m[\033[90m{now}\033[97m]\033[90m {' '.join(map(str, args))}\033[0m")  # noqa: T201 -- it prints
+        now = datetime.now().strftime("%Y-%m-%d %H:%M:%S")  # noqa: DTZ005 -- the local time, for the user
+        print(f"\033[97m[\033[90m{now}\033[97m]\033[90m {' '.join(map(str, args))}\033[0m")  # noqa: T201 -- printing is its purpose
 
 
 def merge_fields(target: dict[str, Any], source: Mapping[str, object]) -> None:
-    """Append the texts of `source` to those of `target`, at any depth. Values that are neither text nor mapping are left out."""
+    """Append the strings of `source` to those of `target`, at any depth.
+
+    Values that are neither string nor mapping are ignored.
+    """
     for key, value in source.items():
         if isinstance(value, str):
             target[key] = (target.get(key) or "") + value
@@ -44,14 +47,23 @@ def merge_fields(target: dict[str, Any], source: Mapping[str, object]) -> None:
 
 
 def merge_chunk(final_response: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Append a piece of a streamed message to what came before it. Calls of functions are told apart by their index."""
+    """Append a delta of a streamed message to the earlier ones.
+
+    Calls of functions are identified by their index.
+    """
     merge_fields(final_response, {key: value for key, value in delta.items() if key != "role"})
     for call in delta.get("tool_calls") or ():
-        merge_fields(final_response["tool_calls"][call["index"]], {key: value for key, value in call.items() if key != "index"})
+        merge_fields(
+            final_response["tool_calls"][call["index"]],
+            {key: value for key, value in call.items() if key != "index"},
+        )
 
 
 def function_to_json(func: AgentFunction) -> dict[str, Any]:
-    """What a model is told of a function: its name, its docstring and its parameters. A parameter is a "string", unless its annotation says otherwise."""
+    """Return the description of a function for a model: its name, docstring and parameters.
+
+    The type of a parameter is "string", unless its annotation maps to another.
+    """
     try:
         parameters = inspect.signature(func).parameters.values()
     except ValueError as error:
@@ -64,8 +76,15 @@ def function_to_json(func: AgentFunction) -> dict[str, Any]:
             "description": func.__doc__ or "",
             "parameters": {
                 "type": "object",
-                "properties": {parameter.name: {"type": _type_of(parameter.annotation)} for parameter in parameters},
-                "required": [parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty],
+                "properties": {
+                    parameter.name: {"type": _type_of(parameter.annotation)}
+                    for parameter in parameters
+                },
+                "required": [
+                    parameter.name
+                    for parameter in parameters
+                    if parameter.default is inspect.Parameter.empty
+                ],
             },
         },
     }
@@ -74,5 +93,5 @@ def function_to_json(func: AgentFunction) -> dict[str, Any]:
 def _type_of(annotation: object) -> str:
     try:
         return _TYPES.get(annotation, "string")
-    except TypeError:  # it cannot be hashed
+    except TypeError:  # an unhashable annotation
         return "string"

@@ -1,6 +1,6 @@
-"""Calls that have to be approved first.
+"""Calls that must be approved first: the request, its answers, and their effect on the call.
 
-Owns: what is asked, the answers that there are, and what becomes of the call by them. What cannot be called is not asked about.
+A call that cannot be made is not submitted for approval.
 """
 
 from __future__ import annotations
@@ -12,21 +12,37 @@ from dataclasses import dataclass
 from ...runtime.codec.packing import register_type
 from ...runtime.data.chat import ToolCall
 from ...runtime.errors import ToolError
+from ...runtime.log import loggers
 from ...runtime.maybe_await import maybe_await
 from .tool import Tool
 from .tool_context import ToolContext, call_door_of
 
-__all__ = ["ApprovalRequest", "Approve", "Denied", "Deny", "approved"]
+__all__ = [
+    "ApprovalRequest",
+    "Approve",
+    "Denied",
+    "Deny",
+    "OriginalApprovalRequest",
+    "approved",
+    "needs_approval",
+]
 
 
 class Denied(ToolError):
-    """The answer was no. That is an answer, and no failure of the tool: the model is told, whatever becomes of errors."""
+    """The call was denied.
+
+    A denial is an answer, not a failure of the tool, so it is returned to the model whatever
+    `on_tool_error` is.
+    """
 
 
 @register_type(name="Approve")
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """The call may be made; with these arguments, if there are any: as JSON text, or as what is to be such."""
+    """Approves the call, optionally with other arguments.
+
+    They are JSON text, or a mapping to encode as such.
+    """
 
     arguments: str | Mapping[str, object] | None = None
 
@@ -34,7 +50,7 @@ class Approve:
 @register_type(name="Deny")
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """The call must not be made; the model is told, and why."""
+    """Denies the call; the reason is returned to the model."""
 
     reason: str = ""
 
@@ -42,44 +58,86 @@ class Deny:
 @register_type(name="ApprovalRequest")
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What an interrupt says of a call that needs approval."""
+    """The `info` of an interrupt for a call that needs approval."""
 
     tool_name: str
     arguments: str
 
     def approve(self, arguments: str | Mapping[str, object] | None = None) -> Approve:
-        """The answer that the call may be made, for a caller that answers without knowing what asks."""
+        """Return the answer that approves the call, for a caller that does not import `Approve`."""
         return Approve(arguments)
 
     def deny(self, reason: str = "") -> Deny:
-        """The answer that it must not."""
+        """Return the answer that denies the call."""
         return Deny(reason)
 
     def check_answer(self, data: object) -> str | None:
-        """What is wrong with an answer; None if it is one."""
+        """Return the problem with an answer, or None if it is valid."""
         if isinstance(data, bool | Approve | Deny):
             return None
-        return f"the call of {self.tool_name!r} waits to be approved, and {data!r} is no answer. Give True, False, Approve(arguments=...) or Deny(reason)."
+        return (
+            f"the call of {self.tool_name!r} waits to be approved, and {data!r} is no answer. "
+            "Give True, False, Approve(arguments=...) or Deny(reason)."
+        )
+
+
+@register_type(name="OriginalApprovalRequest")
+@dataclass(frozen=True, slots=True)
+class OriginalApprovalRequest(ApprovalRequest):
+    """The request for a tool that its name alone does not identify, such as an MCP tool.
+
+    An approval applies to this tool only.
+    """
+
+    origin: str = ""
+    """The server's own name of the tool, and a digest of its schema."""
+
+
+async def needs_approval(tool: Tool, context: ToolContext, call: ToolCall) -> bool:
+    """Return whether the call needs approval. Raise `ToolArgumentsError` if it cannot be made.
+
+    A `needs_approval` function receives the values with which the tool would be called. If it
+    raises or returns None, the call needs approval.
+    """
+    values, needed = tool.validated(call.arguments), tool.needs_approval
+    if not callable(needed):
+        return bool(needed)
+    try:
+        verdict = await maybe_await(needed(context, values))
+        if verdict is None:
+            raise TypeError("it returned None: return True or False")  # noqa: TRY301 -- handled like its other failures
+        return bool(verdict)
+    except Exception as error:  # noqa: BLE001 -- a failed check is not a permission
+        text = "needs_approval of tool %s has failed, so call %s of run %s has to be approved: %s"
+        loggers.tools.warning(text, call.name, call.id, context.run.run_id, error, exc_info=error)
+        return True
 
 
 async def approved(context: ToolContext, tool: Tool, call: ToolCall) -> ToolCall:
-    """The call as it may be made. Interrupts the run if it was not asked about yet; raises ToolError, for the model to read, if it was denied."""
-    needed = tool.needs_approval
-    if not needed:
+    """Return the call as it may be made.
+
+    Interrupts the run if the call has no answer yet. Raises `ToolError`, for the model to read, if
+    it was denied.
+    """
+    if not tool.needs_approval:
         return call
     door = call_door_of(context)
-    if not door.was_approved:
-        tool.check_arguments(call.arguments)
-        if callable(needed):
-            needed = await maybe_await(needed(context, json.loads(call.arguments or "{}")))
-        if not needed:
-            return call
-    answer = door.approval(ApprovalRequest(call.name, call.arguments))
+    if not door.was_approved and not await needs_approval(tool, context, call):
+        return call
+    answer = door.approval(
+        OriginalApprovalRequest(call.name, call.arguments, tool.origin)
+        if tool.origin
+        else ApprovalRequest(call.name, call.arguments)
+    )
     if answer is False or isinstance(answer, Deny):
         reason = answer.reason if isinstance(answer, Deny) else ""
         msg = f"the call of {call.name} was denied{f': {reason}' if reason else ''}"
         raise Denied(msg, agent=context.agent_name, message=call)
     if isinstance(answer, Approve) and answer.arguments is not None:
         given = answer.arguments
-        return ToolCall(call.id, call.name, given if isinstance(given, str) else json.dumps(dict(given), ensure_ascii=False))
+        return ToolCall(
+            call.id,
+            call.name,
+            given if isinstance(given, str) else json.dumps(dict(given), ensure_ascii=False),
+        )
     return call

@@ -1,6 +1,7 @@
-"""One attempt at a call of a tool: whether something still waits for it.
+"""One attempt at a tool call, and whether anything still waits for it.
 
-Owns: the event by which threads are told that nothing does, and whether one was left at work. It must never claim to end a thread: that is not possible.
+An event notifies threads that nothing waits for them any longer. A thread cannot be ended from
+outside, so an abandoned one is recorded as still running.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ class Attempt:
     __slots__ = ("_events", "_given_up", "deadline", "left_at_work")
 
     def __init__(self) -> None:
-        self._events: list[threading.Event] = []  # the first one counts: two threads may both be the first to ask for it
+        self._events: list[
+            threading.Event
+        ] = []  # the first one counts: two threads may both create one
         self._given_up = False
-        self.deadline: Deadline | None = None  # for a tool that is a plain `def`: counted from when its thread has begun
-        self.left_at_work = False  # whether a thread of it was at work when it was given up
+        # For a plain `def`, counted from the start of its thread.
+        self.deadline: Deadline | None = None
+        self.left_at_work = False  # whether its thread was running when it was abandoned
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when nothing waits for it any more."""
+        """An event that is set when nothing waits for the attempt any longer."""
         if not self._events:
             self._events.append(threading.Event())
         event = self._events[0]
@@ -40,7 +44,7 @@ class Attempt:
         return event
 
     def give_up(self) -> None:
-        """Nothing waits for it any more."""
+        """Record that nothing waits for the attempt any longer."""
         self._given_up = True
         for event in self._events:
             event.set()
@@ -59,7 +63,7 @@ class Attempt:
                 at_work = False
 
         if deadline is not None:
-            deadline.stop()  # as long as the call waits for a thread
+            deadline.stop()  # while the call waits for a thread
         try:
             return await door.run_tool(work, tool, None if deadline is None else deadline.start)
         except asyncio.CancelledError:

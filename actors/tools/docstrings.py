@@ -1,6 +1,7 @@
-"""Reads what a function's docstring says about it: to the model it is the manual of the tool.
+"""Reads the description of a function and its parameters from its docstring.
 
-Owns: `Docstring`. It reads the styles of Google, NumPy and reST, and never fails: a docstring in no style at all is a description.
+The model uses it as the tool's manual. Google, NumPy and reST styles are supported. Reading never
+fails: a docstring in no known style is a description.
 """
 
 from __future__ import annotations
@@ -14,17 +15,21 @@ __all__ = ["Docstring", "read_docstring"]
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """What the function does, and what each argument is."""
+    """The descriptions of a function and of its arguments."""
 
     description: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_docstring(text: str | None) -> Docstring:
-    """Description and arguments; the other sections (Returns, Raises, ...) are for people who read code."""
+    """Return the description and the arguments.
+
+    Other sections (Returns, Raises, ...) are for readers of the code.
+    """
     if not text or not text.strip():
         return Docstring()
-    # Imported here: it takes longer than all of the room, and many tools are never shown to a model.
+    # Imported here: it takes longer to import than the whole package, and many tools are never
+    # shown to a model.
     from docstring_parser import ParseError, parse  # noqa: PLC0415
 
     clean = inspect.cleandoc(text)
@@ -32,7 +37,11 @@ def read_docstring(text: str | None) -> Docstring:
         read = parse(clean)
     except ParseError:
         return Docstring(clean)
-    paragraphs = [part.strip() for part in (read.short_description, read.long_description) if part and part.strip()]
+    paragraphs = [
+        part.strip()
+        for part in (read.short_description, read.long_description)
+        if part and part.strip()
+    ]
     arguments: dict[str, str] = {}
     for one in read.params:
         kind = one.args[0] if one.args else ""

@@ -1,7 +1,8 @@
-"""Reads a function's signature for the sake of the model that is to call it.
+"""Reads a function's signature for the model that calls it.
 
-Owns: `Signature`, and the cheap half of the check that it can be a schema: types that are plain wait for `function_schema.py` until the tool is first used.
-It must never import pydantic, so that a program with a hundred tools starts as fast as one without.
+It also does the cheap half of the check that the signature has a schema. Plain types are left to
+`function_schema.py`, when the tool is first used. This module does not import pydantic, so a
+program with a hundred tools starts as fast as one without.
 """
 
 from __future__ import annotations
@@ -26,7 +27,27 @@ from .tool_context import ToolContext
 __all__ = ["Parameter", "Signature", "read_signature"]
 
 _PLAIN: Final = frozenset(
-    (str, int, float, bool, type(None), bytes, list, dict, set, frozenset, tuple, date, datetime, time, timedelta, Decimal, UUID, Path, Any)
+    (
+        str,
+        int,
+        float,
+        bool,
+        type(None),
+        bytes,
+        list,
+        dict,
+        set,
+        frozenset,
+        tuple,
+        date,
+        datetime,
+        time,
+        timedelta,
+        Decimal,
+        UUID,
+        Path,
+        Any,
+    )
 )
 _GENERIC: Final = frozenset((list, dict, set, frozenset, tuple, Union, types.UnionType))
 _SAYS_CONTEXT: Final = re.compile(r"(?<!\w)ToolContext(?!\w)")
@@ -49,21 +70,35 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a function takes: `positional` has the names that can go by position, those of contexts too; it is empty where all may go by name."""
+    """The parameters of a function.
+
+    `positional` contains the names that can be passed by position, including contexts. It is empty
+    if all parameters can be passed by name.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
     contexts: tuple[str, ...]
     positional: tuple[str, ...]
     is_plain: bool
+    untyped: tuple[str, ...] = ()
+    """The names of parameters without an annotation."""
 
 
-def read_signature(function: Callable[..., object], name: str, local_names: Mapping[str, object]) -> Signature:
-    """`local_names` is where the function was defined: string annotations may speak of what is there."""
+def read_signature(
+    function: Callable[..., object], name: str, local_names: Mapping[str, object]
+) -> Signature:
+    """Read the signature of a function.
+
+    `local_names` are the names in the scope of its definition, for string annotations.
+    """
     try:
         found = inspect.signature(function)
     except (ValueError, TypeError) as error:
-        msg = f"tool {name}: {function!r} has no signature that could be read ({error}); wrap it in a function of your own."
+        msg = (
+            f"tool {name}: {function!r} must have a readable signature ({error}). Wrap it in "
+            "your own function."
+        )
         raise UsageError(msg) from error
     bound = function.keywords if isinstance(function, partial) else {}
     parameters: list[Parameter] = []
@@ -74,36 +109,83 @@ def read_signature(function: Callable[..., object], name: str, local_names: Mapp
             continue
         _check(one, name, function, first=not (parameters or contexts))
         annotation = one.annotation
+        if annotation is inspect.Parameter.empty and key == "context":
+            msg = (
+                f"tool {name}: parameter context has no annotation, so the model would fill it "
+                "in. Annotate it as ToolContext, or rename it."
+            )
+            raise UsageError(msg)
         if annotation is not inspect.Parameter.empty and type(annotation) is not type:
-            annotation = _resolved(annotation, function, local_names, f"tool {name}: parameter {key}")
+            annotation = _resolved(
+                annotation, function, local_names, f"tool {name}: parameter {key}"
+            )
         by_position = one.kind is one.POSITIONAL_ONLY
         if by_position or one.kind is one.POSITIONAL_OR_KEYWORD:
             positional.append(key)
         if _is_context(annotation):
             if one.kind is one.VAR_POSITIONAL:
-                msg = f"tool {name}: parameter *{key}: there is one ToolContext; take it as a parameter without the star."
+                msg = (
+                    f"tool {name}: parameter *{key} must be a single ToolContext. Write it "
+                    "without the star."
+                )
                 raise UsageError(msg)
             contexts.append(key)
         else:
-            parameters.append(Parameter(key, Any if annotation is one.empty else annotation, one.default, by_position, one.kind is one.VAR_POSITIONAL))
+            parameters.append(
+                Parameter(
+                    key,
+                    Any if annotation is one.empty else annotation,
+                    one.default,
+                    by_position,
+                    one.kind is one.VAR_POSITIONAL,
+                )
+            )
     if not any(one.by_position or one.is_rest for one in parameters) and not any(
         found.parameters[key].kind is inspect.Parameter.POSITIONAL_ONLY for key in contexts
     ):
         positional = []
-    return Signature(name, tuple(parameters), tuple(contexts), tuple(positional), all(_is_plain(one.annotation) for one in parameters))
+    untyped = tuple(
+        one.name
+        for one in parameters
+        if found.parameters[one.name].annotation is inspect.Parameter.empty
+    )
+    return Signature(
+        name,
+        tuple(parameters),
+        tuple(contexts),
+        tuple(positional),
+        all(_is_plain(one.annotation) for one in parameters),
+        untyped,
+    )
 
 
 def _check(one: inspect.Parameter, name: str, function: Any, *, first: bool) -> None:
     if one.kind is one.VAR_KEYWORD:
-        msg = f"tool {name}: parameter **{one.name}: a model has to be told the names of all arguments; name them, or take one dict."
+        msg = (
+            f"tool {name}: parameter **{one.name} has no argument names to tell the model. "
+            "Name each argument, or take one dict."
+        )
         raise UsageError(msg)
-    if one.annotation is one.empty and first and one.name in {"self", "cls"} and "." in getattr(function, "__qualname__", ""):
-        msg = f"tool {name}: {function.__qualname__} is a method without its object; make the tool of the bound one, tool(thing.{function.__name__})."
+    if (
+        one.annotation is one.empty
+        and first
+        and one.name in {"self", "cls"}
+        and "." in getattr(function, "__qualname__", "")
+    ):
+        msg = (
+            f"tool {name}: {function.__qualname__} must be a bound method, got one without its "
+            f"object. Make the tool of the bound method: tool(thing.{function.__name__})."
+        )
         raise UsageError(msg)
 
 
-def _resolved(annotation: Any, function: Any, local_names: Mapping[str, object], where: str) -> object:
-    """The annotation with the names in it looked up: in the function's module, its closure, and where it was defined."""
+def _resolved(
+    annotation: Any, function: Any, local_names: Mapping[str, object], where: str
+) -> object:
+    """Resolve the names in an annotation.
+
+    They are looked up in the function's module, its closure and the defining scope.
+    """
     if not _has_names(annotation):
         return annotation
     inner = inspect.unwrap(function.func if isinstance(function, partial) else function)
@@ -111,23 +193,39 @@ def _resolved(annotation: Any, function: Any, local_names: Mapping[str, object],
         inner = type(inner).__call__
     inner = inspect.unwrap(getattr(inner, "__func__", inner))
     names = dict(local_names)
-    for key, cell in zip(getattr(getattr(inner, "__code__", None), "co_freevars", ()), getattr(inner, "__closure__", None) or (), strict=False):
+    for key, cell in zip(
+        getattr(getattr(inner, "__code__", None), "co_freevars", ()),
+        getattr(inner, "__closure__", None) or (),
+        strict=False,
+    ):
         try:
             names[key] = cell.cell_contents
-        except ValueError:  # not bound yet: if it is needed, it is reported below
+        except ValueError:  # not bound yet; if it is needed, the error is reported below
             continue
     holder = types.SimpleNamespace(__annotations__={"it": annotation})
     try:
-        return typing.get_type_hints(holder, getattr(inner, "__globals__", {}), names, include_extras=True)["it"]
+        return typing.get_type_hints(
+            holder, getattr(inner, "__globals__", {}), names, include_extras=True
+        )["it"]
     except Exception as error:
-        if isinstance(annotation, str) and isinstance(error, NameError) and _SAYS_CONTEXT.search(annotation):
+        if (
+            isinstance(annotation, str)
+            and isinstance(error, NameError)
+            and _SAYS_CONTEXT.search(annotation)
+        ):
             return ToolContext  # imported for the type checker alone
-        msg = f"{where}: the annotation {annotation!r} cannot be resolved ({error}); define what it speaks of before the tool."
+        msg = (
+            f"{where}: the annotation {annotation!r} cannot be resolved ({error}). Define the "
+            "types it names before the tool."
+        )
         raise UsageError(msg) from error
 
 
 def _has_names(annotation: object) -> bool:
-    """Whether there is a string or forward reference in it that has to be looked up. The texts in `Literal` and `Annotated` are none."""
+    """Return whether the annotation contains a string or forward reference to resolve.
+
+    The strings in `Literal` and `Annotated` do not count.
+    """
     if isinstance(annotation, str | typing.ForwardRef):
         return True
     origin = typing.get_origin(annotation)
@@ -140,28 +238,41 @@ def _has_names(annotation: object) -> bool:
 
 def _is_context(annotation: object) -> bool:
     if isinstance(annotation, type):
-        return issubclass(annotation, ToolContext) if not isinstance(annotation, types.GenericAlias) else False
+        return (
+            issubclass(annotation, ToolContext)
+            if not isinstance(annotation, types.GenericAlias)
+            else False
+        )
     origin = typing.get_origin(annotation)
     if origin is Annotated:
         return _is_context(typing.get_args(annotation)[0])
-    return origin in (Union, types.UnionType) and any(_is_context(one) for one in typing.get_args(annotation))
+    return origin in (Union, types.UnionType) and any(
+        _is_context(one) for one in typing.get_args(annotation)
+    )
 
 
 def _is_plain(annotation: object, within: tuple[object, ...] = ()) -> bool:
-    """Whether it is sure to have a schema. Anything else is built at once, to see whether it has."""
+    """Return whether a type is certain to have a schema.
+
+    For any other type, the schema is built at once, as a check.
+    """
     try:
         if annotation in _PLAIN:
             return True
-    except TypeError:  # it cannot be hashed: Literal[[]], or Annotated with a list
+    except TypeError:  # not hashable: Literal[[]], or Annotated with a list
         return False
     origin = typing.get_origin(annotation)
     if origin is Literal:
-        return all(isinstance(one, str | int | bool | Enum | None) for one in typing.get_args(annotation))
+        return all(
+            isinstance(one, str | int | bool | Enum | None) for one in typing.get_args(annotation)
+        )
     if origin is Annotated:
         inner, *rest = typing.get_args(annotation)
         return all(isinstance(one, str) for one in rest) and _is_plain(inner, within)
     if origin is not None:
-        return origin in _GENERIC and all(one is ... or _is_plain(one, within) for one in typing.get_args(annotation))
+        return origin in _GENERIC and all(
+            one is ... or _is_plain(one, within) for one in typing.get_args(annotation)
+        )
     if not isinstance(annotation, type) or annotation in within:
         return isinstance(annotation, type)
     if issubclass(annotation, Enum):

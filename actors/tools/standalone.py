@@ -1,6 +1,6 @@
-"""A tool called by a test, without a run around it.
+"""A `ToolContext` for a tool called by a test, without a run. It records the tool's requests.
 
-Owns: a `ToolContext` whose door leads nowhere, and what a tool has said through it. It must never start an actor.
+It starts no actor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class _Invocation:
-    """What a tool can see of the invocation that calls it."""
+    """The attributes of an invocation that a tool can see."""
 
     def __init__(self, agent_name: str) -> None:
         self.id = new_id()
@@ -33,7 +33,7 @@ class _Invocation:
 
 
 class _Agent:
-    """What a tool can reach of its agent."""
+    """The attributes of an agent that a tool can reach."""
 
     def __init__(self, run: RunContext, agent_name: str, options: tuple[ToolOptions, ...]) -> None:
         self.run = run
@@ -47,22 +47,30 @@ class _Agent:
             self._done[name] = await make()
         return cast("T", self._done[name])
 
-    async def run_tool(self, work: Callable[[], T], _name: str, began: Callable[[], object] | None) -> T:
+    async def run_tool(
+        self, work: Callable[[], T], _name: str, began: Callable[[], object] | None
+    ) -> T:
         if began is not None:
             began()
         return await asyncio.to_thread(work)
 
 
 class _Door(CallDoor):
-    """Keeps what the tool says, and answers from a list."""
+    """Records the tool's events and questions, and answers from a list."""
 
     __slots__ = ("answers", "asked", "emitted")
 
-    def __init__(self, agent: _Agent, call: ToolCall, answer: Answer | None, answers: Sequence[object]) -> None:
+    def __init__(
+        self, agent: _Agent, call: ToolCall, answer: Answer | None, answers: Sequence[object]
+    ) -> None:
         super().__init__(cast("AgentDoor", agent), call, answer)
         self.answers = list(answers)
         self.asked: list[object] = []
         self.emitted: list[AgentEvent] = []
+
+    @property
+    def idempotency_key(self) -> str:
+        return f"{self.agent.run.run_id}:{self.agent.invocation.id}:{self.call.id}"
 
     def interrupt(self, info: Any, state: Any) -> Any:
         self.asked.append(info)
@@ -75,7 +83,7 @@ class _Door(CallDoor):
 
 
 class ToolContextDouble(ToolContext):
-    """A `ToolContext` without a run. What the tool has said through it can be read."""
+    """A `ToolContext` without a run. It exposes the events, questions and actions of the tool."""
 
     __slots__ = ()
 
@@ -83,7 +91,7 @@ class ToolContextDouble(ToolContext):
 
     @property
     def emitted(self) -> list[AgentEvent]:
-        """What was given to `emit`."""
+        """The events passed to `emit`."""
         return self._door.emitted
 
     @property
@@ -93,7 +101,7 @@ class ToolContextDouble(ToolContext):
 
     @property
     def action(self) -> Action | None:
-        """What was given to `send_action` last."""
+        """The last action passed to `send_action`."""
         return self._door.action
 
 
@@ -108,9 +116,12 @@ def tool_context(
     answers: Sequence[object] = (),
     context: object = None,
 ) -> ToolContextDouble:
-    """A `ToolContext` for the unit test of a tool: `assert book("Chez Paul", context=tool_context()) == ...`.
+    """Make a `ToolContext` for the unit test of a tool.
 
-    `answers` is what its calls of `interrupt()` return, one after the other; one for which there is none raises `ToolInterrupted`, as in a run.
+        assert book("Chez Paul", context=tool_context()) == ...
+
+    `answers` are the return values of successive `interrupt()` calls. A call without an answer
+    raises `ToolInterrupted`, as in a run.
     """
     run = RunContext(new_id(), None, SessionValues(session_values), (), ())
     run.context = context

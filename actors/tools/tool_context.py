@@ -1,6 +1,6 @@
-"""What a tool is given beside its arguments.
+"""`ToolContext`, the object that a tool receives besides its arguments.
 
-Owns: `ToolContext`, a user's view of one call. It must never show what only this package uses: that is `CallDoor`.
+It is the user's view of one call. Internal operations are in `CallDoor`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ T = TypeVar("T")
 
 
 class ToolContext:
-    """One call of a tool, as the tool sees it. A parameter that is annotated with it receives it, and is not in the schema."""
+    """One call of a tool, as the tool sees it.
+
+    A parameter annotated with it receives it, and is not in the schema.
+    """
 
     __slots__ = ("_attempt", "_door")
 
@@ -33,7 +36,7 @@ class ToolContext:
         self._door = door
         self._attempt = Attempt()
 
-    # --- what it belongs to ---
+    # --- the call and its run ---
 
     @property
     def session(self) -> SessionValues:
@@ -42,7 +45,10 @@ class ToolContext:
 
     @property
     def run(self) -> RunContext:
-        """The run, as hooks and callbacks see it: `run.context` is the object that was given to `Runner.run(context=...)`."""
+        """The run, as hooks and callbacks see it.
+
+        `run.context` is the object passed to `Runner.run(context=...)`.
+        """
         return self._door.agent.run
 
     @property
@@ -56,7 +62,7 @@ class ToolContext:
 
     @property
     def run_path(self) -> tuple[str, ...]:
-        """The names of the agents that led here, the one that makes the call last."""
+        """The names of the agents on the path to this call, ending with the calling agent."""
         return names_of(self._door.agent.invocation.run_path)
 
     @property
@@ -74,19 +80,29 @@ class ToolContext:
 
     @property
     def idempotency_key(self) -> str:
-        """The same whenever this call is repeated because it may not have ended: pass it to whatever must not happen twice."""
-        door = self._door
-        return f"{door.agent.run.run_id}:{door.agent.invocation.id}:{door.call.id}"
+        """A key that is the same whenever this call is made again.
+
+        That includes a repetition after a crash or after a restore from a backup. Pass the key to
+        operations that must not happen twice.
+
+        It is computed from the run's id, the agent's place in the run, the tool, the arguments as
+        the model sent them, and the number of equal calls before it.
+        """
+        return self._door.idempotency_key
 
     @property
     def fence(self) -> int:
-        """A number that grows each time a process takes the run: a service that has seen a larger one refuses this one's requests. 0: no other process can."""
+        """The run's fencing token, which grows each time a process takes the run.
+
+        A service that has seen a larger token refuses requests with this one. 0 means that no other
+        process can take the run.
+        """
         lease = self._door.agent.run.lease
         return 0 if lease is None else lease.fence
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The `ToolOptions` that were given to this run for this tool."""
+        """The `ToolOptions` of this run for this tool."""
         door = self._door
         return tool_options(door.agent.options, door.agent.agent_name, door.call.name)
 
@@ -94,7 +110,7 @@ class ToolContext:
 
     @property
     def interrupt_state(self) -> Any:
-        """The value of `interrupt(state=...)` when the call was interrupted last."""
+        """The value of `interrupt(state=...)` at the last interrupt of the call."""
         answer = self._door.answer
         return None if answer is None else answer.pending.state
 
@@ -110,53 +126,68 @@ class ToolContext:
         return answer is not None and answer.is_target
 
     def interrupt(self, info: object = None, *, state: object = None) -> Any:
-        """Interrupt the run here. When it is resumed, the tool is called again, and this returns the data given for it.
+        """Interrupt the run here.
 
-        A tool may ask several times: each call of this is answered in its turn.
+        When the run is resumed, the tool is called again, and this method returns the answer.
+
+        A tool may ask several questions: each call of this method returns its own answer.
         """
         return self._door.interrupt(info, state)
 
-    # --- its end ---
+    # --- cancellation ---
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when nothing waits for this call any more: its `timeout` is over, or its run was cancelled or has ended.
+        """An event that is set when nothing waits for this call any longer.
 
-        A thread cannot be ended from outside. A function that may take long looks at `context.cancelled.is_set()` now and then, or waits with
-        `context.cancelled.wait(seconds)` in place of `time.sleep`, and returns. Each attempt of a tool with `retries` has an event of its own.
+        The reason may be that its `timeout` expired, or that its run was cancelled or has ended.
+
+        A thread cannot be ended from outside. A function that may take long must poll
+        `context.cancelled.is_set()`, or wait with `context.cancelled.wait(seconds)` instead of
+        `time.sleep`, and return. Each attempt of a tool with `retries` has its own event.
         """
         return self._attempt.cancelled
 
-    # --- what it can do ---
+    # --- operations ---
 
     def send_action(self, action: Action) -> None:
-        """Attach an action to this call's own event: `Exit()`, `BreakLoop()`, `TransferToAgent(...)`, `CustomAction(...)`. The last one counts."""
+        """Attach an action to this call's own event. The last one counts.
+
+        The actions are `Exit()`, `BreakLoop()`, `TransferToAgent(...)` and `CustomAction(...)`.
+        """
         self._door.send_action(action)
 
     def emit(self, event: AgentEvent) -> None:
-        """Have an event shown now, before this call's own. From any thread. When the consumer is slow, a thread waits here; in a coroutine it is an error."""
+        """Have an event shown now, before this call's own event.
+
+        Any thread may call this. If the consumer is slow, a thread waits here; a coroutine gets an
+        error.
+        """
         self._door.emit(event)
 
     async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
-        """Do something once in this call: when the tool is called again, the result of the first time is returned.
+        """Do something once in this call; return the recorded result if it is repeated.
 
-        That is so whether it was interrupted, is retried, or its process has ended. `name` tells the step from others of the call. With `durability="step"` its
-        result is in the journal when this returns.
+        This applies after an interrupt, a retry or the end of the process. `name` identifies the
+        step within the call. With `durability="step"` the result is in the journal when this
+        returns.
         """
         door = self._door
         return await door.agent.step(f"{door.call.name} {door.call.id}: {name}", make)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function that blocks in one of the system's worker threads, with this call's context variables."""
+        """Run a blocking function in a worker thread, with this call's context variables."""
         door = self._door
-        return await self._attempt.in_thread(door.agent, door.call.name, partial(function, *args, **kwargs))
+        return await self._attempt.in_thread(
+            door.agent, door.call.name, partial(function, *args, **kwargs)
+        )
 
 
 def call_door_of(context: ToolContext) -> CallDoor:
-    """The door behind a context. For this package only."""
+    """Return the `CallDoor` of a context. For this package only."""
     return context._door
 
 
 def attempt_of(context: ToolContext) -> Attempt:
-    """The attempt that the context belongs to. For this package only."""
+    """Return the attempt that the context belongs to. For this package only."""
     return context._attempt

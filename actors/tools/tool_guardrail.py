@@ -1,7 +1,4 @@
-"""Guardrails of tools: functions that look at a call before it is made, or at what came of it.
-
-Owns: what they are given, what they answer, and what becomes of a call by that. It must never make a call.
-"""
+"""Guardrails of tools: functions that check a call before it is made, or its result."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ToolGuardrailFunctionOutput:
-    """What is to become of a call: it is allowed, the model is told something instead, or the agent ends."""
+    """The decision of a guardrail: allow the call, replace its result, or end the agent."""
 
     output_info: object = None
     behavior: Literal["allow", "reject", "raise"] = "allow"
@@ -38,12 +35,12 @@ class ToolGuardrailFunctionOutput:
 
     @classmethod
     def reject_content(cls, message: str, output_info: object = None) -> Self:
-        """The model is told this, in place of the result."""
+        """Return this message to the model instead of the result."""
         return cls(output_info, "reject", message)
 
     @classmethod
     def raise_exception(cls, output_info: object = None) -> Self:
-        """The agent ends with `GuardrailTripped`."""
+        """End the agent with `GuardrailTripped`."""
         return cls(output_info, "raise")
 
 
@@ -52,13 +49,13 @@ class ToolInputGuardrailData:
     """A call that is about to be made."""
 
     context: RunContext
-    agent: Any  # an Agent, which this room does not know
+    agent: Any  # an Agent, a type that this package does not import
     call: ToolCall
 
 
 @dataclass(frozen=True)
 class ToolOutputGuardrailData(ToolInputGuardrailData):
-    """A call that was made, and what came of it."""
+    """A finished call and its result."""
 
     output: Any = field(default=None)
 
@@ -71,7 +68,10 @@ ToolOutputGuardrail: TypeAlias = Callable[[ToolOutputGuardrailData], _Answer]
 
 
 async def check_tool(guardrails: Sequence[Callable[[D], _Answer]], data: D) -> str | None:
-    """What the model is to be told instead of the result; None if all is well. Raises `GuardrailTripped`."""
+    """Return the text for the model that replaces the result, or None if all guardrails allow it.
+
+    Raises `GuardrailTripped`.
+    """
     watch = data.context.watch
     for one in guardrails:
         name = getattr(one, "__name__", None) or "guardrail"
@@ -79,7 +79,11 @@ async def check_tool(guardrails: Sequence[Callable[[D], _Answer]], data: D) -> s
             instead = await _look(one, name, data)
         else:
             opened, trips, problem = (
-                watch.guardrail(name, "tool output" if isinstance(data, ToolOutputGuardrailData) else "tool input", data.call.name),
+                watch.guardrail(
+                    name,
+                    "tool output" if isinstance(data, ToolOutputGuardrailData) else "tool input",
+                    data.call.name,
+                ),
                 False,
                 None,
             )
@@ -97,16 +101,25 @@ async def check_tool(guardrails: Sequence[Callable[[D], _Answer]], data: D) -> s
 
 
 async def _look(guardrail: Callable[[D], _Answer], name: str, data: D) -> str | None:
-    """What one of them wants the model to be told. Raises `GuardrailTripped`."""
+    """Call one guardrail. Return its text for the model, or None. Raise `GuardrailTripped`."""
     try:
         found = await maybe_await(guardrail(data))
     except Exception as error:
-        msg = f"the guardrail {name} of tool {data.call.name} raised {type(error).__name__}: {text_of(error)}"
+        msg = (
+            f"the guardrail {name} of tool {data.call.name} raised {type(error).__name__}: "
+            f"{text_of(error)}"
+        )
         raise GuardrailTripped(msg, guardrail=name, message=data.call) from error
     if not isinstance(found, ToolGuardrailFunctionOutput):
-        msg = f"the guardrail {name} of tool {data.call.name} returned {found!r}: return ToolGuardrailFunctionOutput.allow() or another of them."
+        msg = (
+            f"the guardrail {name} of tool {data.call.name} must return a "
+            f"ToolGuardrailFunctionOutput, got {found!r}. Return "
+            "ToolGuardrailFunctionOutput.allow(), for example."
+        )
         raise UsageError(msg)
     if found.behavior == "raise":
         msg = f"the guardrail {name} of tool {data.call.name} has tripped: {found.output_info!r}"
-        raise GuardrailTripped(msg, guardrail=name, output_info=found.output_info, message=data.call)
+        raise GuardrailTripped(
+            msg, guardrail=name, output_info=found.output_info, message=data.call
+        )
     return found.message if found.behavior == "reject" else None

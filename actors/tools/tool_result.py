@@ -1,7 +1,7 @@
-"""Turns what a tool returned into what its message says.
+"""Converts the value that a tool returned to the content of its message.
 
-Owns: `result_of`, which waits for it, and shows it in pieces where it comes so, and `tool_content`. What is text or parts goes to the model as it is, data as
-compact JSON; what is neither is refused, never shown as a `repr`.
+Text and parts go to the model unchanged, data as compact JSON. Any other value is refused, never
+shown as a `repr`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import inspect
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from types import CoroutineType
+from typing import Final
 
 from ...runtime.data.chat import Message, Part, TextPart
 from ...runtime.data.events import AgentEvent
@@ -18,16 +19,25 @@ from .tool_context import ToolContext, call_door_of
 
 __all__ = ["result_of", "tool_content"]
 
+_MOST_CHARACTERS: Final = 1_000_000
+"""The limit of a result's text, which is more than any model reads.
+
+The journal and every later request would contain it.
+"""
+
 
 async def result_of(context: ToolContext, returned: object) -> object:
-    """What the call has come to, when it is there."""
+    """Wait for the result of the call, and return it."""
     if type(returned) is CoroutineType or inspect.isawaitable(returned):
         return await returned
     return await _joined(context, returned) if isinstance(returned, AsyncGenerator) else returned
 
 
 async def _joined(context: ToolContext, pieces: AsyncGenerator[object, None]) -> object:
-    """Show the pieces as they come. Returns all of them, if they are texts, or else the last one."""
+    """Show the parts as they arrive.
+
+    Returns the joined text of all parts if they are strings, or else the last one.
+    """
     agent = call_door_of(context).agent
     texts: list[str] | None = []
     last: object = None
@@ -43,13 +53,13 @@ async def _joined(context: ToolContext, pieces: AsyncGenerator[object, None]) ->
 
 
 def tool_content(value: object) -> str | tuple[Part, ...]:
-    """The content of the tool's message: see `ToolError` for what cannot be one."""
+    """Return the content of the tool's message. Raise `ToolError` if the value cannot be one."""
     if type(value) is str:
-        return value
+        return value if len(value) <= _MOST_CHARACTERS else _bounded(value)
     if value is None:
         return ""
     if isinstance(value, Message):
-        return value.content
+        return _bounded(value.content) if isinstance(value.content, str) else value.content
     if isinstance(value, Part):
         return (value,)
     if isinstance(value, list | tuple) and any(isinstance(one, Part) for one in value):
@@ -57,21 +67,41 @@ def tool_content(value: object) -> str | tuple[Part, ...]:
     return _text(value)
 
 
+def _bounded(text: str) -> str:
+    left_out = len(text) - _MOST_CHARACTERS
+    return (
+        text
+        if left_out <= 0
+        else f"{text[:_MOST_CHARACTERS]}\n[{left_out:,} more characters are left out]"
+    )
+
+
+def _plain(value: object) -> object:
+    """Convert a value unknown to pydantic, such as a numpy array, to plain data."""
+    for method in ("tolist", "to_dict"):
+        if callable(convert := getattr(value, method, None)) and not isinstance(value, type):
+            return convert()
+    msg = f"Unable to serialize unknown type: {type(value)}"
+    raise TypeError(msg)
+
+
 def _text(value: object) -> str:
     if type(value) is str:
-        return value
-    # Imported here: a program whose tools return text does without it.
+        return _bounded(value)
+    # Imported here: a program whose tools return text does not need it.
     from pydantic_core import PydanticSerializationError, to_json  # noqa: PLC0415
 
     try:
-        text = to_json(value, inf_nan_mode="null").decode()
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        text = to_json(value, inf_nan_mode="strings", fallback=_plain).decode()
+    except (PydanticSerializationError, TypeError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         msg = (
             f"the tool returned a {type(value).__qualname__} which cannot be JSON: {reason}. "
-            "Return text, parts of a message, or data (numbers, lists, dicts, dataclasses, pydantic models)."
+            "Return text, parts of a message, or data (numbers, lists, dicts, dataclasses, "
+            "pydantic models)."
         )
         raise ToolError(msg) from error
-    if isinstance(value, str):  # a str of some subclass, a StrEnum: the text itself, not its JSON with quotes
-        return str.__str__(value)
-    return text
+    # A str subclass such as a StrEnum: the text itself, not its JSON with quotes.
+    if isinstance(value, str):
+        return _bounded(str.__str__(value))
+    return _bounded(text)

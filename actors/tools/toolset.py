@@ -1,6 +1,6 @@
-"""Tools that are not known when an agent is made: they are asked for when it plays.
+"""Tools that are not known when an agent is made. They are listed when it runs.
 
-Owns: what such a set is to an agent. It must never keep anything of a run.
+A toolset stores nothing of a run.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ __all__ = ["Toolset"]
 
 
 class Toolset:
-    """A set of tools that may change. It stands among an agent's `tools`."""
+    """A set of tools that may change. It is an element of an agent's `tools`."""
 
     asks_approval: bool = False
-    """Whether some of them may have to be approved."""
+    """Whether some of the tools may need approval."""
 
     async def tools_in(self, system: Host) -> Sequence[Tool]:
-        """The tools for an agent that plays in that system: the same sequence until it changes."""
+        """Return the tools for an agent that runs in that system.
+
+        It must return the same sequence object until the tools change.
+        """
         raise NotImplementedError

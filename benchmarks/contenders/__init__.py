@@ -1,15 +1,18 @@
-"""The contenders of `actors.py` (and, in files that begin with agents_, of `agents.py`). Each file is one library, used as its users would.
+"""The contenders of `actors.py` (and, in files that begin with agents_, of `agents.py`).
+
+Each file is one library, used as its users would.
 
     base                    what a contender is
     work                    what all of them do alike
-    understudy_actor        understudy's Actor on the event loop: what the others are compared with
-    understudy_threads      the same from a plain thread, and ThreadActor
+    offbook_actor        offbook's Actor on the event loop: what the others are compared with
+    offbook_threads      the same from a plain thread, and ThreadActor
     pykka_threading         pykka
     autogen_core            autogen-core
     asyncio_tasks           bare asyncio, as a floor
-    pykka_style             what understudy_threads and pykka_threading share
+    pykka_style             what offbook_threads and pykka_threading share
 
-They differ only in the library: the messages, the replies and the number of actors are the same, and each is used in the way that it recommends for speed.
+They differ only in the library: the messages, the replies and the number of actors are the same,
+and each is used in the way that it recommends for speed.
 """
 
 from __future__ import annotations
@@ -23,9 +26,9 @@ from benchmarks.contenders.base import Contender
 __all__ = ["KEYS", "REFERENCE", "load", "loop_factory"]
 
 _WHERE = {
-    "understudy": ("understudy_actor", "UnderstudyActor"),
-    "understudy-from-thread": ("understudy_threads", "UnderstudyFromThread"),
-    "understudy-thread-actor": ("understudy_threads", "UnderstudyThreadActor"),
+    "offbook": ("offbook_actor", "OffbookActor"),
+    "offbook-from-thread": ("offbook_threads", "OffbookFromThread"),
+    "offbook-thread-actor": ("offbook_threads", "OffbookThreadActor"),
     "pykka": ("pykka_threading", "PykkaThreading"),
     "autogen-core": ("autogen_core", "AutogenCore"),
     "asyncio": ("asyncio_tasks", "AsyncioTasks"),
@@ -34,7 +37,7 @@ _WHERE = {
 KEYS = tuple(_WHERE)
 
 # The one that all ratios are of.
-REFERENCE = "understudy"
+REFERENCE = "offbook"
 
 
 def loop_factory(*, uvloop: bool) -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -47,8 +50,12 @@ def loop_factory(*, uvloop: bool) -> Callable[[], asyncio.AbstractEventLoop] | N
     return factory
 
 
-def load(key: str, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> Contender:
+def load(
+    key: str, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+) -> Contender:
     """Import a contender. Raises `ModuleNotFoundError` if its library is not installed."""
     module, name = _WHERE[key]
-    contender: Contender = getattr(importlib.import_module(f"benchmarks.contenders.{module}"), name)(loop_factory)
+    contender: Contender = getattr(
+        importlib.import_module(f"benchmarks.contenders.{module}"), name
+    )(loop_factory)
     return contender

@@ -1,4 +1,6 @@
-"""google-adk: an `LlmAgent` in an `InMemoryRunner`, a new session for each run, telemetry not configured."""
+"""google-adk: an `LlmAgent` in an `InMemoryRunner`, a new session for each run, telemetry not
+configured.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,22 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools import FunctionTool
 from google.genai import types
 
-from benchmarks.contenders.agents_base import ANSWER, MODEL_NAME, MODEL_SECONDS, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import (
+    ANSWER,
+    MODEL_NAME,
+    MODEL_SECONDS,
+    QUESTION,
+    AgentContender,
+    Once,
+    What,
+)
 
 __all__ = ["GoogleADK"]
 
 APP = "benchmark"
 USER = "user"
-CONFIRMATION = "adk_request_confirmation"  # the name of the call that asks for it, by its documentation
+# The name of the call that asks for it, by its documentation.
+CONFIRMATION = "adk_request_confirmation"
 NOT_MEASURED = "not measured: as W4"
 
 
@@ -50,11 +61,15 @@ def new_tool(index: int) -> Callable[..., Any]:
 
 
 # It logs a warning for each reply that has none.
-USAGE = types.GenerateContentResponseUsageMetadata(prompt_token_count=12, candidates_token_count=4, total_token_count=16)
+USAGE = types.GenerateContentResponseUsageMetadata(
+    prompt_token_count=12, candidates_token_count=4, total_token_count=16
+)
 
 
 def _text(text: str) -> LlmResponse:
-    return LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]), usage_metadata=USAGE)
+    return LlmResponse(
+        content=types.Content(role="model", parts=[types.Part(text=text)]), usage_metadata=USAGE
+    )
 
 
 def _call(name: str, arguments: dict[str, Any]) -> LlmResponse:
@@ -65,7 +80,11 @@ def _call(name: str, arguments: dict[str, Any]) -> LlmResponse:
 class Instant(BaseLlm):
     model: str = "instant"
 
-    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncGenerator[LlmResponse, None]:  # noqa: FBT001, FBT002 -- as there
+    async def generate_content_async(
+        self,
+        llm_request: LlmRequest,
+        stream: bool = False,  # noqa: FBT001, FBT002 -- as there
+    ) -> AsyncGenerator[LlmResponse, None]:
         del stream
         yield await self.reply(llm_request)
 
@@ -113,7 +132,11 @@ def _agent(what: What) -> LlmAgent:
     if what == "giving_way":
         return LlmAgent(name="a", model=GivingWay())
     if what in ("transfer", "handoff"):
-        return LlmAgent(name="a", model=HandsOver(), sub_agents=[LlmAgent(name="b", description="adds", model=INSTANT)])
+        return LlmAgent(
+            name="a",
+            model=HandsOver(),
+            sub_agents=[LlmAgent(name="b", description="adds", model=INSTANT)],
+        )
     return LlmAgent(name="a", model=CallsTool(), tools=[add if what == "tool" else add_blocking])
 
 
@@ -127,10 +150,19 @@ def _once(agent: Any) -> Once:
     return once
 
 
-async def _answer(runner: Runner, session: str, message: types.Content, run_config: RunConfig | None = None) -> str:
+async def _answer(
+    runner: Runner, session: str, message: types.Content, run_config: RunConfig | None = None
+) -> str:
     answer = ""
-    async for event in runner.run_async(user_id=USER, session_id=session, new_message=message, run_config=run_config):
-        if event.is_final_response() and event.content and event.content.parts and event.content.parts[0].text:
+    async for event in runner.run_async(
+        user_id=USER, session_id=session, new_message=message, run_config=run_config
+    ):
+        if (
+            event.is_final_response()
+            and event.content
+            and event.content.parts
+            and event.content.parts[0].text
+        ):
             answer = event.content.parts[0].text
     return answer
 
@@ -140,7 +172,9 @@ class GoogleADK(AgentContender):
     title = "google-adk"
     what = "LlmAgent in an InMemoryRunner, a new session for each run"
     distribution = "google-adk"
-    cannot: ClassVar[dict[str, str]] = dict.fromkeys(("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NOT_MEASURED)
+    cannot: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NOT_MEASURED
+    )
     differs: ClassVar[dict[str, str]] = {
         "resumes_memory": "kept as the events of its session",
         "resumes_sqlite": "kept as the events of its session",
@@ -149,12 +183,19 @@ class GoogleADK(AgentContender):
     }
 
     def define(self, index: int, *, own_tool: bool) -> object:
-        return LlmAgent(name=f"agent_{index}", model=INSTANT, instruction="Be brief.", tools=[new_tool(index) if own_tool else add])
+        return LlmAgent(
+            name=f"agent_{index}",
+            model=INSTANT,
+            instruction="Be brief.",
+            tools=[new_tool(index) if own_tool else add],
+        )
 
     def once(self, what: What) -> Once:
         return _once(_agent(what))
 
-    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+    def sleeping(
+        self, seconds: float, on_call: Callable[[], object]
+    ) -> Callable[[int], Coroutine[Any, Any, str]]:
         once = _once(LlmAgent(name="a", model=Sleeping(seconds=seconds, on_call=on_call)))
         return lambda _number: once()
 
@@ -170,26 +211,50 @@ class GoogleADK(AgentContender):
             from google.adk.sessions.sqlite_session_service import SqliteSessionService
 
             service = SqliteSessionService(str(file))
-        agent = LlmAgent(name="a", model=CallsTool(), tools=[FunctionTool(add, require_confirmation=True)])
+        agent = LlmAgent(
+            name="a", model=CallsTool(), tools=[FunctionTool(add, require_confirmation=True)]
+        )
         runner = Runner(agent=agent, app_name=APP, session_service=service)
         numbers = itertools.count()
 
         async def once() -> str:
-            session = await service.create_session(app_name=APP, user_id=USER, session_id=f"s{next(numbers)}")
+            session = await service.create_session(
+                app_name=APP, user_id=USER, session_id=f"s{next(numbers)}"
+            )
             asked = ""
-            async for event in runner.run_async(user_id=USER, session_id=session.id, new_message=ASKED):
-                asked = next((str(call.id) for call in event.get_function_calls() if call.name == CONFIRMATION), asked)
-            confirmed = types.FunctionResponse(id=asked, name=CONFIRMATION, response={"confirmed": True})
-            return await _answer(runner, session.id, types.Content(role="user", parts=[types.Part(function_response=confirmed)]))
+            async for event in runner.run_async(
+                user_id=USER, session_id=session.id, new_message=ASKED
+            ):
+                asked = next(
+                    (
+                        str(call.id)
+                        for call in event.get_function_calls()
+                        if call.name == CONFIRMATION
+                    ),
+                    asked,
+                )
+            confirmed = types.FunctionResponse(
+                id=asked, name=CONFIRMATION, response={"confirmed": True}
+            )
+            return await _answer(
+                runner,
+                session.id,
+                types.Content(role="user", parts=[types.Part(function_response=confirmed)]),
+            )
 
         return once, lambda: None
 
-    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
-        os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it asks a server for the prices of models, otherwise
+    def over_http(
+        self, base_url: str, *, streaming: bool
+    ) -> tuple[Once, Callable[[], Awaitable[object]]]:
+        # It asks a server for the prices of models, otherwise.
+        os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
         from google.adk.models.lite_llm import LiteLlm
 
         model = LiteLlm(model=f"openai/{MODEL_NAME}", api_base=base_url, api_key="none")
-        runner = InMemoryRunner(agent=LlmAgent(name="a", model=model, instruction="Be brief."), app_name=APP)
+        runner = InMemoryRunner(
+            agent=LlmAgent(name="a", model=model, instruction="Be brief."), app_name=APP
+        )
         config = RunConfig(streaming_mode=StreamingMode.SSE if streaming else StreamingMode.NONE)
 
         async def once() -> str:

@@ -17,7 +17,15 @@ from agno.models.response import ModelResponse
 from agno.team import Team, TeamMode
 from agno.tools import tool
 
-from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, MODEL_NAME, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import (
+    ANSWER,
+    ARGUMENTS,
+    MODEL_NAME,
+    QUESTION,
+    AgentContender,
+    Once,
+    What,
+)
 
 __all__ = ["Agno"]
 
@@ -88,7 +96,11 @@ class CallsTool(Instant):
     async def reply(self, messages: list[Any]) -> ModelResponse:
         if messages[-1].role == "tool":
             return await super().reply(messages)
-        call = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": ARGUMENTS}}
+        call = {
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": "add", "arguments": ARGUMENTS},
+        }
         return ModelResponse(role="assistant", tool_calls=[call])
 
 
@@ -96,7 +108,11 @@ class Routes(Instant):
     async def reply(self, messages: list[Any]) -> ModelResponse:
         del messages
         arguments = json.dumps({"member_id": "b", "task": QUESTION})
-        call = {"id": "call_1", "type": "function", "function": {"name": "delegate_task_to_member", "arguments": arguments}}
+        call = {
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": "delegate_task_to_member", "arguments": arguments},
+        }
         return ModelResponse(role="assistant", tool_calls=[call])
 
 
@@ -120,7 +136,9 @@ class Agno(AgentContender):
     title = "agno"
     what = "Agent.arun, telemetry off, no database"
     distribution = "agno"
-    cannot: ClassVar[dict[str, str]] = dict.fromkeys(("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NO_RELAY)
+    cannot: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NO_RELAY
+    )
     differs: ClassVar[dict[str, str]] = {
         "transfer": "a Team whose leader routes, and whose member's answer is its own",
         "in_sequence": "ten runs, one after the other, without its Workflow",
@@ -128,17 +146,34 @@ class Agno(AgentContender):
     }
 
     def define(self, index: int, *, own_tool: bool) -> object:
-        return Agent(name=f"agent {index}", instructions="Be brief.", model=INSTANT, tools=[new_tool(index) if own_tool else add], telemetry=False)
+        return Agent(
+            name=f"agent {index}",
+            instructions="Be brief.",
+            model=INSTANT,
+            tools=[new_tool(index) if own_tool else add],
+            telemetry=False,
+        )
 
     def once(self, what: What) -> Once:
         if what == "turn":
             return _once(Agent(name="a", model=INSTANT, telemetry=False))
         if what == "transfer":
             member = Agent(name="b", id="b", model=INSTANT, telemetry=False)
-            return _once(Team(name="a", members=[member], model=Routes(), mode=TeamMode.route, telemetry=False))
+            return _once(
+                Team(
+                    name="a", members=[member], model=Routes(), mode=TeamMode.route, telemetry=False
+                )
+            )
         if what == "giving_way":
             return _once(Agent(name="a", model=GivingWay(), telemetry=False))
-        return _once(Agent(name="a", model=CallsTool(), tools=[add if what == "tool" else add_blocking], telemetry=False))
+        return _once(
+            Agent(
+                name="a",
+                model=CallsTool(),
+                tools=[add if what == "tool" else add_blocking],
+                telemetry=False,
+            )
+        )
 
     def resumed(self, file: Path | None) -> tuple[Once, Callable[[], object]]:
         db = InMemoryDb() if file is None else SqliteDb(db_file=str(file))
@@ -150,24 +185,42 @@ class Agno(AgentContender):
             run = await agent.arun(QUESTION, session_id=session)
             for requirement in run.active_requirements:
                 requirement.confirm()
-            rest = await agent.acontinue_run(run_id=run.run_id, requirements=run.requirements, session_id=session)
+            rest = await agent.acontinue_run(
+                run_id=run.run_id, requirements=run.requirements, session_id=session
+            )
             return str(rest.content)
 
         return once, getattr(db, "close", _nothing)
 
-    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+    def over_http(
+        self, base_url: str, *, streaming: bool
+    ) -> tuple[Once, Callable[[], Awaitable[object]]]:
         from agno.models.openai import OpenAIChat
         from openai import AsyncOpenAI
 
-        client = AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0)  # what it makes itself, but one that can be closed
-        agent = Agent(name="a", instructions="Be brief.", model=OpenAIChat(id=MODEL_NAME, async_client=client), telemetry=False)
+        # What it makes itself, but one that can be closed.
+        client = AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0)
+        agent = Agent(
+            name="a",
+            instructions="Be brief.",
+            model=OpenAIChat(id=MODEL_NAME, async_client=client),
+            telemetry=False,
+        )
 
         async def streamed() -> str:
-            return "".join([event.content async for event in agent.arun(QUESTION, stream=True) if event.event == "RunContent"])
+            return "".join(
+                [
+                    event.content
+                    async for event in agent.arun(QUESTION, stream=True)
+                    if event.event == "RunContent"
+                ]
+            )
 
         return (streamed if streaming else _once(agent)), client.close
 
-    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+    def sleeping(
+        self, seconds: float, on_call: Callable[[], object]
+    ) -> Callable[[int], Coroutine[Any, Any, str]]:
         agent = Agent(name="a", model=Sleeping(seconds, on_call), telemetry=False)
 
         async def once(number: int) -> str:

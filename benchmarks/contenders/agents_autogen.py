@@ -1,7 +1,8 @@
 """autogen-agentchat: `await AssistantAgent(...).run(task=...)`. Its agents keep their conversation.
 
-Runs one after the other share an agent, which is reset before each: that is quicker than a new one, and without it every run would be slower than the one
-before. Runs that live at once have an agent each.
+Runs one after the other share an agent, which is reset before each: that is quicker than a new one,
+and without it every run would be slower than the one before. Runs that live at once have an agent
+each.
 """
 
 from __future__ import annotations
@@ -14,10 +15,25 @@ from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import TextMessageTermination
 from autogen_agentchat.teams import Swarm
 from autogen_core import CancellationToken, FunctionCall
-from autogen_core.models import ChatCompletionClient, CreateResult, FunctionExecutionResultMessage, ModelFamily, ModelInfo, RequestUsage
+from autogen_core.models import (
+    ChatCompletionClient,
+    CreateResult,
+    FunctionExecutionResultMessage,
+    ModelFamily,
+    ModelInfo,
+    RequestUsage,
+)
 from autogen_core.tools import FunctionTool
 
-from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, MODEL_NAME, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import (
+    ANSWER,
+    ARGUMENTS,
+    MODEL_NAME,
+    QUESTION,
+    AgentContender,
+    Once,
+    What,
+)
 
 __all__ = ["AutogenAgentChat"]
 
@@ -41,7 +57,9 @@ class Instant(ChatCompletionClient):
 
     async def reply(self, messages: Sequence[Any]) -> CreateResult:
         del messages
-        return CreateResult(finish_reason="stop", content=ANSWER, usage=RequestUsage(0, 0), cached=False)
+        return CreateResult(
+            finish_reason="stop", content=ANSWER, usage=RequestUsage(0, 0), cached=False
+        )
 
     def create_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
         raise NotImplementedError
@@ -66,7 +84,13 @@ class Instant(ChatCompletionClient):
 
     @property
     def model_info(self) -> ModelInfo:
-        return ModelInfo(vision=False, function_calling=True, json_output=False, family=ModelFamily.UNKNOWN, structured_output=False)
+        return ModelInfo(
+            vision=False,
+            function_calling=True,
+            json_output=False,
+            family=ModelFamily.UNKNOWN,
+            structured_output=False,
+        )
 
 
 class GivingWay(Instant):
@@ -80,14 +104,18 @@ class CallsTool(Instant):
         if isinstance(messages[-1], FunctionExecutionResultMessage):
             return await super().reply(messages)
         calls = [FunctionCall(id="call_1", name="add", arguments=ARGUMENTS)]
-        return CreateResult(finish_reason="function_calls", content=calls, usage=RequestUsage(0, 0), cached=False)
+        return CreateResult(
+            finish_reason="function_calls", content=calls, usage=RequestUsage(0, 0), cached=False
+        )
 
 
 class HandsOver(Instant):
     async def reply(self, messages: Sequence[Any]) -> CreateResult:
         del messages
         calls = [FunctionCall(id="call_1", name="transfer_to_b", arguments="{}")]
-        return CreateResult(finish_reason="function_calls", content=calls, usage=RequestUsage(0, 0), cached=False)
+        return CreateResult(
+            finish_reason="function_calls", content=calls, usage=RequestUsage(0, 0), cached=False
+        )
 
 
 class Sleeping(Instant):
@@ -112,19 +140,26 @@ class AutogenAgentChat(AgentContender):
     cannot: ClassVar[dict[str, str]] = {
         "resumes_memory": "a tool cannot be made to wait",
         "resumes_sqlite": "a tool cannot be made to wait",
-        **dict.fromkeys(("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NOT_MEASURED),
+        **dict.fromkeys(
+            ("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"),
+            NOT_MEASURED,
+        ),
         "tool_thread": "as the async one, in an executor; not measured",
     }
     differs: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("turn", "tool"), RESET),
-        "transfer": "a team (Swarm), which is reset before each run, because it keeps its conversation",
+        "transfer": "a team (Swarm), reset before each run, because it keeps its conversation",
         **dict.fromkeys(("turns_at_once", "turns_alive", "http_whole", "http_stream"), OWN_AGENT),
         "in_sequence": "ten runs, one after the other, without its teams",
         "in_parallel": "a hundred runs, gathered, without its teams",
     }
 
     def define(self, index: int, *, own_tool: bool) -> object:
-        tool = FunctionTool(add, description="Add two numbers.", name=f"add_{index}") if own_tool else TOOL
+        tool = (
+            FunctionTool(add, description="Add two numbers.", name=f"add_{index}")
+            if own_tool
+            else TOOL
+        )
         return AssistantAgent(f"agent_{index}", INSTANT, tools=[tool], system_message="Be brief.")
 
     def once(self, what: What) -> Once:
@@ -143,13 +178,19 @@ class AutogenAgentChat(AgentContender):
 
         return once
 
-    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+    def over_http(
+        self, base_url: str, *, streaming: bool
+    ) -> tuple[Once, Callable[[], Awaitable[object]]]:
         from autogen_ext.models.openai import OpenAIChatCompletionClient
 
-        client = OpenAIChatCompletionClient(model=MODEL_NAME, base_url=base_url, api_key="none", max_retries=0)
+        client = OpenAIChatCompletionClient(
+            model=MODEL_NAME, base_url=base_url, api_key="none", max_retries=0
+        )
 
         async def once() -> str:
-            agent = AssistantAgent("a", client, system_message="Be brief.", model_client_stream=streaming)
+            agent = AssistantAgent(
+                "a", client, system_message="Be brief.", model_client_stream=streaming
+            )
             if not streaming:
                 return await _answer(agent)
             events = [event async for event in agent.run_stream(task=QUESTION)]
@@ -157,18 +198,26 @@ class AutogenAgentChat(AgentContender):
 
         return once, client.close
 
-    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+    def sleeping(
+        self, seconds: float, on_call: Callable[[], object]
+    ) -> Callable[[int], Coroutine[Any, Any, str]]:
         model = Sleeping(seconds, on_call)
         return lambda _number: _run(model, [])
 
 
 def _agent(model: ChatCompletionClient, tools: list[Any]) -> AssistantAgent:
-    return AssistantAgent("a", model, tools=tools, reflect_on_tool_use=True) if tools else AssistantAgent("a", model)
+    return (
+        AssistantAgent("a", model, tools=tools, reflect_on_tool_use=True)
+        if tools
+        else AssistantAgent("a", model)
+    )
 
 
 def _team() -> Once:
     first = AssistantAgent("a", HandsOver(), handoffs=["b"])
-    team = Swarm([first, AssistantAgent("b", INSTANT)], termination_condition=TextMessageTermination("b"))
+    team = Swarm(
+        [first, AssistantAgent("b", INSTANT)], termination_condition=TextMessageTermination("b")
+    )
 
     async def once() -> str:
         await team.reset()

@@ -1,4 +1,7 @@
-"""A bare loop: the model's function and the tool's are called by hand. No events, no history policy, no validation, no cancelling, no supervision."""
+"""A bare loop: the model's function and the tool's are called by hand.
+
+No events, no history policy, no validation, no cancelling, no supervision.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,15 @@ import platform
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ClassVar
 
-from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, MODEL_NAME, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import (
+    ANSWER,
+    ARGUMENTS,
+    MODEL_NAME,
+    QUESTION,
+    AgentContender,
+    Once,
+    What,
+)
 
 __all__ = ["BareLoop"]
 
@@ -37,12 +48,18 @@ async def giving_way(messages: list[dict[str, Any]]) -> dict[str, Any]:
 async def calls_tool(messages: list[dict[str, Any]]) -> dict[str, Any]:
     if messages[-1]["role"] == "tool":
         return {"role": "assistant", "content": ANSWER}
-    return {"role": "assistant", "tool_calls": [{"id": "call_1", "name": "add", "arguments": ARGUMENTS}]}
+    return {
+        "role": "assistant",
+        "tool_calls": [{"id": "call_1", "name": "add", "arguments": ARGUMENTS}],
+    }
 
 
 async def hands_over(messages: list[dict[str, Any]]) -> dict[str, Any]:
     del messages
-    return {"role": "assistant", "tool_calls": [{"id": "call_1", "name": "transfer", "arguments": '{"agent_name": "b"}'}]}
+    return {
+        "role": "assistant",
+        "tool_calls": [{"id": "call_1", "name": "transfer", "arguments": '{"agent_name": "b"}'}],
+    }
 
 
 async def loop(models: dict[str, Any], tools: dict[str, Any], *, threads: bool = False) -> str:
@@ -77,7 +94,9 @@ class BareLoop(AgentContender):
         "resumes_sqlite": "it cannot wait",
         "imports": "there is nothing to import",
     }
-    differs: ClassVar[dict[str, str]] = dict.fromkeys(("http_whole", "http_stream"), "the openai client alone")
+    differs: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("http_whole", "http_stream"), "the openai client alone"
+    )
 
     @classmethod
     def version(cls) -> str:
@@ -113,7 +132,12 @@ class BareLoop(AgentContender):
                     left = transfers
                     return await instant(messages)
                 left -= 1
-                return {"role": "assistant", "tool_calls": [{"id": f"call_{left}", "name": "transfer", "arguments": arguments}]}
+                return {
+                    "role": "assistant",
+                    "tool_calls": [
+                        {"id": f"call_{left}", "name": "transfer", "arguments": arguments}
+                    ],
+                }
 
             return reply
 
@@ -124,22 +148,37 @@ class BareLoop(AgentContender):
 
         return once
 
-    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+    def over_http(
+        self, base_url: str, *, streaming: bool
+    ) -> tuple[Once, Callable[[], Awaitable[object]]]:
         from openai import AsyncOpenAI
 
         client = AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0)
-        messages: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]
+        messages: Any = [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": QUESTION},
+        ]
 
         async def whole() -> str:
-            return str((await client.chat.completions.create(model=MODEL_NAME, messages=messages)).choices[0].message.content)
+            return str(
+                (await client.chat.completions.create(model=MODEL_NAME, messages=messages))
+                .choices[0]
+                .message.content
+            )
 
         async def streamed() -> str:
-            pieces = await client.chat.completions.create(model=MODEL_NAME, messages=messages, stream=True)
-            return "".join([piece.choices[0].delta.content or "" async for piece in pieces if piece.choices])
+            pieces = await client.chat.completions.create(
+                model=MODEL_NAME, messages=messages, stream=True
+            )
+            return "".join(
+                [piece.choices[0].delta.content or "" async for piece in pieces if piece.choices]
+            )
 
         return (streamed if streaming else whole), client.close
 
-    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+    def sleeping(
+        self, seconds: float, on_call: Callable[[], object]
+    ) -> Callable[[int], Coroutine[Any, Any, str]]:
         async def asleep(messages: list[dict[str, Any]]) -> dict[str, Any]:
             on_call()
             await asyncio.sleep(seconds)

@@ -1,4 +1,6 @@
-"""A contender of `agents.py`: one library, used as its users would. Owns the rounds, which are the same for all; a contender says only how it runs.
+"""A contender of `agents.py`: one library, used as its users would.
+
+Owns the rounds, which are the same for all; a contender says only how it runs.
 
 Every run's answer is checked, so that a library cannot be fast by doing something else.
 """
@@ -48,9 +50,8 @@ Once: TypeAlias = Callable[[], Coroutine[Any, Any, str]]
 What: TypeAlias = Literal["turn", "giving_way", "tool", "tool_thread", "transfer", "handoff"]
 
 _WHERE = {
-    "understudy": ("agents_understudy", "UnderstudyAgents"),
+    "offbook": ("agents_offbook", "OffbookAgents"),
     "openai-agents": ("agents_openai", "OpenAIAgents"),
-    "understudy-sdk": ("agents_understudy_sdk", "UnderstudySdk"),
     "agno": ("agents_agno", "Agno"),
     "autogen-agentchat": ("agents_autogen", "AutogenAgentChat"),
     "langchain": ("agents_langchain", "LangChain"),
@@ -63,22 +64,31 @@ _WHERE = {
 KEYS = tuple(_WHERE)
 
 # The one that all ratios are of.
-REFERENCE = "understudy"
+REFERENCE = "offbook"
 
 
 class AgentContender(AsyncContender):
-    """A library at the start. A subclass says how it defines an agent, and how it runs one; measures that it cannot do are in `cannot`."""
+    """A library at the start.
+
+    A subclass says how it defines an agent, and how it runs one; measures that it cannot do are in
+    `cannot`.
+    """
 
     provider = ""  # the base URL of the server that the turns over HTTP ask
 
     # --- what a library says ---
 
     def define(self, index: int, *, own_tool: bool) -> object:
-        """A definition of an agent with one tool: one that all share, or a new one, whose name contains `index`."""
+        """A definition of an agent with one tool: one that all share, or a new one, whose name
+        contains `index`.
+        """
         raise NotImplementedError
 
     def once(self, what: What) -> Once:
-        """A function that makes one run of that kind and returns its answer. It prepares beforehand all that can be prepared."""
+        """A function that makes one run of that kind and returns its answer.
+
+        It prepares beforehand all that can be prepared.
+        """
         raise NotImplementedError
 
     def once_alone(self, what: What) -> Once:
@@ -90,15 +100,25 @@ class AgentContender(AsyncContender):
         raise NotImplementedError
 
     def handing_off(self, times: int) -> Once:
-        """The same by handoffs, where these are not transfers: each agent names the other, and has a tool for it."""
+        """The same by handoffs, where these are not transfers: each agent names the other, and has
+        a tool for it.
+        """
         raise NotImplementedError
 
-    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
-        """The same for a model that calls `on_call` and then sleeps. The number is the session's."""
+    def sleeping(
+        self, seconds: float, on_call: Callable[[], object]
+    ) -> Callable[[int], Coroutine[Any, Any, str]]:
+        """The same for a model that calls `on_call` and then sleeps.
+
+        The number is the session's.
+        """
         raise NotImplementedError
 
     def sequence(self, agents: int) -> Once:
-        """So many agents, one after the other, each model sleeping `MODEL_SECONDS`. Here, as for a library without workflows: so many runs."""
+        """So many agents, one after the other, each model sleeping `MODEL_SECONDS`.
+
+        Here, as for a library without workflows: so many runs.
+        """
         one = self.sleeping(MODEL_SECONDS, _nothing)
 
         async def once() -> str:
@@ -118,11 +138,17 @@ class AgentContender(AsyncContender):
         return once
 
     def resumed(self, file: Path | None) -> tuple[Once, Callable[[], object]]:
-        """A function that makes one run whose tool waits for approval, keeps it (in memory, or in SQLite's file) and resumes it; and one that closes it."""
+        """A function that makes one run whose tool waits for approval, keeps it (in memory, or in
+        SQLite's file) and resumes it; and one that closes it.
+        """
         raise NotImplementedError
 
-    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
-        """A function that makes one run of one turn whose model is a server, answering whole or streamed; and one that closes what it uses."""
+    def over_http(
+        self, base_url: str, *, streaming: bool
+    ) -> tuple[Once, Callable[[], Awaitable[object]]]:
+        """A function that makes one run of one turn whose model is a server, answering whole or
+        streamed; and one that closes what it uses.
+        """
         raise NotImplementedError
 
     async def all_at_once(self, works: list[Coroutine[Any, Any, str]]) -> list[str]:
@@ -177,7 +203,9 @@ class AgentContender(AsyncContender):
         await self._over_http(load, watch, streaming=True)
 
     async def _over_http(self, load: Load, watch: Stopwatch, *, streaming: bool) -> None:
-        """`load.width` lanes, each of which makes one turn after the other until `load.times` of them are made in all."""
+        """`load.width` lanes, each of which makes one turn after the other until `load.times` of
+        them are made in all.
+        """
         once, close = self.over_http(self.provider, streaming=streaming)
         left = 0
         taken: list[int] = []
@@ -236,8 +264,9 @@ class AgentContender(AsyncContender):
         await self._relay(self.handing_off(load.width), load, watch)
 
     async def _relay(self, once: Once, load: Load, watch: Stopwatch) -> None:
-        # All runs of a round are on the stopwatch at once: it collects garbage before it starts, so the first run meets cold caches. If each run had a start
-        # of its own, each would pay for that.
+        # All runs of a round are on the stopwatch at once: it collects garbage before it starts, so
+        # the first run meets cold caches. If each run had a start of its own, each would pay for
+        # that.
         _check(await once())
         with watch:
             answers = [await once() for _ in range(load.times)]
@@ -246,7 +275,9 @@ class AgentContender(AsyncContender):
             _check(answer)
 
     async def in_sequence(self, load: Load, watch: Stopwatch) -> None:
-        await _beyond(self.sequence(load.width), load, watch, model_seconds=load.width * MODEL_SECONDS)
+        await _beyond(
+            self.sequence(load.width), load, watch, model_seconds=load.width * MODEL_SECONDS
+        )
 
     async def in_parallel(self, load: Load, watch: Stopwatch) -> None:
         await _beyond(self.parallel(load.width), load, watch, model_seconds=MODEL_SECONDS)
@@ -290,8 +321,12 @@ def _nothing() -> None:
     pass
 
 
-def load_contender(key: str, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> AgentContender:
+def load_contender(
+    key: str, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+) -> AgentContender:
     """Import a contender. Raises `ModuleNotFoundError` if its library is not installed."""
     module, name = _WHERE[key]
-    contender: AgentContender = getattr(importlib.import_module(f"benchmarks.contenders.{module}"), name)(loop_factory)
+    contender: AgentContender = getattr(
+        importlib.import_module(f"benchmarks.contenders.{module}"), name
+    )(loop_factory)
     return contender

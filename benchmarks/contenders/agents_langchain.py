@@ -1,4 +1,7 @@
-"""langchain's `create_agent`: `await agent.ainvoke(...)`, not traced. A hand-over is a `Command` to the graph of both agents, as its pages have it."""
+"""langchain's `create_agent`: `await agent.ainvoke(...)`, not traced.
+
+A hand-over is a `Command` to the graph of both agents, as its pages have it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
-from benchmarks.contenders.agents_base import ANSWER, MODEL_NAME, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import (
+    ANSWER,
+    MODEL_NAME,
+    QUESTION,
+    AgentContender,
+    Once,
+    What,
+)
 
 __all__ = ["LangChain"]
 
@@ -49,7 +59,11 @@ def new_tool(index: int) -> Any:
 @tool
 async def transfer_to_b() -> Any:
     """Hand over to b."""
-    return Command(goto="b", graph=Command.PARENT, update={"messages": [ToolMessage("Transferred.", tool_call_id="call_1")]})
+    return Command(
+        goto="b",
+        graph=Command.PARENT,
+        update={"messages": [ToolMessage("Transferred.", tool_call_id="call_1")]},
+    )
 
 
 class Instant(BaseChatModel):
@@ -64,7 +78,9 @@ class Instant(BaseChatModel):
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
         raise NotImplementedError
 
-    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+    async def _agenerate(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> ChatResult:
         del args, kwargs
         return ChatResult(generations=[ChatGeneration(message=await self.reply(messages))])
 
@@ -128,7 +144,9 @@ class LangChain(AgentContender):
     title = "langchain create_agent"
     what = "create_agent, ainvoke, not traced"
     distribution = "langchain"
-    cannot: ClassVar[dict[str, str]] = dict.fromkeys(("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NOT_MEASURED)
+    cannot: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NOT_MEASURED
+    )
     differs: ClassVar[dict[str, str]] = {
         "transfer": "a Command to the graph of which both agents are nodes",
         "in_sequence": "ten runs, one after the other, without a graph of their own",
@@ -136,7 +154,12 @@ class LangChain(AgentContender):
     }
 
     def define(self, index: int, *, own_tool: bool) -> object:
-        return create_agent(INSTANT, [new_tool(index) if own_tool else add], system_prompt="Be brief.", name=f"agent_{index}")
+        return create_agent(
+            INSTANT,
+            [new_tool(index) if own_tool else add],
+            system_prompt="Be brief.",
+            name=f"agent_{index}",
+        )
 
     def once(self, what: What) -> Once:
         agent = _agent(what)
@@ -146,7 +169,9 @@ class LangChain(AgentContender):
 
         return once
 
-    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+    def sleeping(
+        self, seconds: float, on_call: Callable[[], object]
+    ) -> Callable[[int], Coroutine[Any, Any, str]]:
         agent: Any = create_agent(Sleeping(seconds=seconds, on_call=on_call), name="a")
 
         async def once(number: int) -> str:
@@ -164,8 +189,18 @@ class LangChain(AgentContender):
                 if file is not None:
                     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-                    saver = await stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(file)))
-                agents.append(create_agent(CallsTool(), [add], middleware=[HumanInTheLoopMiddleware({"add": True})], checkpointer=saver, name="a"))
+                    saver = await stack.enter_async_context(
+                        AsyncSqliteSaver.from_conn_string(str(file))
+                    )
+                agents.append(
+                    create_agent(
+                        CallsTool(),
+                        [add],
+                        middleware=[HumanInTheLoopMiddleware({"add": True})],
+                        checkpointer=saver,
+                        name="a",
+                    )
+                )
             return agents[0]
 
         async def once() -> str:
@@ -177,16 +212,27 @@ class LangChain(AgentContender):
 
         return once, stack.aclose
 
-    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+    def over_http(
+        self, base_url: str, *, streaming: bool
+    ) -> tuple[Once, Callable[[], Awaitable[object]]]:
         from langchain_openai import ChatOpenAI
 
-        agent: Any = create_agent(ChatOpenAI(model=MODEL_NAME, base_url=base_url, api_key="none", max_retries=0), system_prompt="Be brief.", name="a")  # type: ignore[arg-type]
+        agent: Any = create_agent(
+            ChatOpenAI(model=MODEL_NAME, base_url=base_url, api_key="none", max_retries=0),
+            system_prompt="Be brief.",
+            name="a",
+        )  # type: ignore[arg-type]
 
         async def whole() -> str:
             return str((await agent.ainvoke(_given()))["messages"][-1].content)
 
         async def streamed() -> str:
-            return "".join([str(chunk.content) async for chunk, _ in agent.astream(_given(), stream_mode="messages")])
+            return "".join(
+                [
+                    str(chunk.content)
+                    async for chunk, _ in agent.astream(_given(), stream_mode="messages")
+                ]
+            )
 
         async def close() -> None:
             """Its clients are shared by all of its models, and closed with the process."""

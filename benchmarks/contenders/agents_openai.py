@@ -22,9 +22,21 @@ from agents import (
     set_tracing_disabled,
 )
 from openai import AsyncOpenAI
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 
-from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, MODEL_NAME, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import (
+    ANSWER,
+    ARGUMENTS,
+    MODEL_NAME,
+    QUESTION,
+    AgentContender,
+    Once,
+    What,
+)
 
 __all__ = ["OpenAIAgents"]
 
@@ -59,12 +71,16 @@ def new_tool(index: int) -> FunctionTool:
 
 def answer() -> ModelResponse:
     text = ResponseOutputText(annotations=[], text=ANSWER, type="output_text")
-    message = ResponseOutputMessage(id="msg_1", content=[text], role="assistant", status="completed", type="message")
+    message = ResponseOutputMessage(
+        id="msg_1", content=[text], role="assistant", status="completed", type="message"
+    )
     return ModelResponse(output=[message], usage=Usage(), response_id=None)
 
 
 def call(name: str, arguments: str, call_id: str = "call_1") -> ModelResponse:
-    item = ResponseFunctionToolCall(arguments=arguments, call_id=call_id, name=name, type="function_call")
+    item = ResponseFunctionToolCall(
+        arguments=arguments, call_id=call_id, name=name, type="function_call"
+    )
     return ModelResponse(output=[item], usage=Usage(), response_id=None)
 
 
@@ -108,7 +124,11 @@ class RelayModel(Instant):
     async def reply(self, given: Any) -> ModelResponse:
         del given
         number = next(self.numbers) % (self.transfers + 1)
-        return answer() if number == self.transfers else call(f"transfer_to_{self.to}", "{}", f"call_{number}")
+        return (
+            answer()
+            if number == self.transfers
+            else call(f"transfer_to_{self.to}", "{}", f"call_{number}")
+        )
 
 
 class Sleeping(Instant):
@@ -140,7 +160,9 @@ class OpenAIAgents(AgentContender):
     title = "openai-agents"
     what = "Runner.run, tracing off"
     distribution = "openai-agents"
-    cannot: ClassVar[dict[str, str]] = {"resumes_sqlite": "it has no store: a state is a text, and where it is kept is the user's"}
+    cannot: ClassVar[dict[str, str]] = {
+        "resumes_sqlite": "it has no store: a state is a text, and where it is kept is the user's"
+    }
     differs: ClassVar[dict[str, str]] = {
         "resumes_memory": "its state as JSON in a dictionary",
         "in_sequence": "ten runs, one after the other: it has no workflows",
@@ -152,7 +174,12 @@ class OpenAIAgents(AgentContender):
         set_tracing_disabled(True)
 
     def define(self, index: int, *, own_tool: bool) -> object:
-        return Agent(name=f"agent {index}", instructions="Be brief.", model=INSTANT, tools=[new_tool(index) if own_tool else add])
+        return Agent(
+            name=f"agent {index}",
+            instructions="Be brief.",
+            model=INSTANT,
+            tools=[new_tool(index) if own_tool else add],
+        )
 
     def once(self, what: What) -> Once:
         return _once(_agent(what), 10)
@@ -160,7 +187,9 @@ class OpenAIAgents(AgentContender):
     def relay(self, transfers: int) -> Once:
         numbers = itertools.count()
         there: Agent[Any] = Agent(name="a", model=RelayModel(numbers, transfers, "b"))
-        back: Agent[Any] = Agent(name="b", model=RelayModel(numbers, transfers, "a"), handoffs=[there])
+        back: Agent[Any] = Agent(
+            name="b", model=RelayModel(numbers, transfers, "a"), handoffs=[there]
+        )
         there.handoffs = [back]
         return _once(there, transfers + 1)
 
@@ -182,9 +211,13 @@ class OpenAIAgents(AgentContender):
 
         return once, kept.clear
 
-    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+    def over_http(
+        self, base_url: str, *, streaming: bool
+    ) -> tuple[Once, Callable[[], Awaitable[object]]]:
         client = AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0)
-        agent: Agent[Any] = Agent(name="a", instructions="Be brief.", model=OpenAIChatCompletionsModel(MODEL_NAME, client))
+        agent: Agent[Any] = Agent(
+            name="a", instructions="Be brief.", model=OpenAIChatCompletionsModel(MODEL_NAME, client)
+        )
 
         async def streamed() -> str:
             result = Runner.run_streamed(agent, QUESTION, run_config=RUN_CONFIG)
@@ -194,7 +227,9 @@ class OpenAIAgents(AgentContender):
 
         return (streamed if streaming else _once(agent, 10)), client.close
 
-    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+    def sleeping(
+        self, seconds: float, on_call: Callable[[], object]
+    ) -> Callable[[int], Coroutine[Any, Any, str]]:
         once = _once(Agent(name="a", model=Sleeping(seconds, on_call)), 10)
         return lambda _number: once()
 

@@ -1,4 +1,7 @@
-"""pydantic-ai: `await agent.run(...)`, not instrumented. A hand-over is an output function, as its page on multi-agent applications has it."""
+"""pydantic-ai: `await agent.run(...)`, not instrumented.
+
+A hand-over is an output function, as its page on multi-agent applications has it.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,37 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from openai import AsyncOpenAI
-from pydantic_ai import Agent, DeferredToolRequests, ModelMessagesTypeAdapter, ModelResponse, RunContext, TextPart, Tool, ToolCallPart, ToolReturnPart
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    RunContext,
+    TextPart,
+    Tool,
+    ToolCallPart,
+    ToolReturnPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, MODEL_NAME, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import (
+    ANSWER,
+    ARGUMENTS,
+    MODEL_NAME,
+    QUESTION,
+    AgentContender,
+    Once,
+    What,
+)
 
 __all__ = ["PydanticAI"]
 
-NO_RELAY = "an output function ends its agent, so two agents cannot hand over to each other for ever; not measured"
+NO_RELAY = (
+    "an output function ends its agent, so two agents cannot hand over to each other for ever; "
+    "not measured"
+)
 
 
 async def add(a: int, b: int) -> int:
@@ -56,7 +80,13 @@ async def calls_tool(messages: list[Any], info: AgentInfo) -> ModelResponse:
 
 async def hands_over(messages: list[Any], info: AgentInfo) -> ModelResponse:
     del messages
-    return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, '{"question": "What is one and two?"}', "call_1")])
+    return ModelResponse(
+        parts=[
+            ToolCallPart(
+                info.output_tools[0].name, '{"question": "What is one and two?"}', "call_1"
+            )
+        ]
+    )
 
 
 INSTANT = FunctionModel(instant)
@@ -75,7 +105,11 @@ def _agent(what: What) -> Agent[Any, Any]:
             return (await other.run(question, usage=context.usage)).output
 
         return Agent(FunctionModel(hands_over), name="a", output_type=transfer_to_b)
-    return Agent(FunctionModel(calls_tool), name="a", tools=[Tool(add if what == "tool" else add_blocking, name="add")])
+    return Agent(
+        FunctionModel(calls_tool),
+        name="a",
+        tools=[Tool(add if what == "tool" else add_blocking, name="add")],
+    )
 
 
 class PydanticAI(AgentContender):
@@ -84,8 +118,10 @@ class PydanticAI(AgentContender):
     what = "Agent.run, not instrumented"
     distribution = "pydantic-ai-slim"
     cannot: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NO_RELAY),
-        "resumes_sqlite": "it has no store for a run that waits: where its messages are kept is the user's",
+        **dict.fromkeys(
+            ("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), NO_RELAY
+        ),
+        "resumes_sqlite": "it has no store for a run that waits: the user keeps its messages",
     }
     differs: ClassVar[dict[str, str]] = {
         "transfer": "an output function, which runs the other agent",
@@ -95,7 +131,12 @@ class PydanticAI(AgentContender):
     }
 
     def define(self, index: int, *, own_tool: bool) -> object:
-        return Agent(INSTANT, name=f"agent {index}", instructions="Be brief.", tools=[new_tool(index) if own_tool else add])
+        return Agent(
+            INSTANT,
+            name=f"agent {index}",
+            instructions="Be brief.",
+            tools=[new_tool(index) if own_tool else add],
+        )
 
     def once(self, what: What) -> Once:
         agent = _agent(what)
@@ -105,7 +146,9 @@ class PydanticAI(AgentContender):
 
         return once
 
-    def sleeping(self, seconds: float, on_call: Callable[[], object]) -> Callable[[int], Coroutine[Any, Any, str]]:
+    def sleeping(
+        self, seconds: float, on_call: Callable[[], object]
+    ) -> Callable[[int], Coroutine[Any, Any, str]]:
         async def asleep(messages: list[Any], info: AgentInfo) -> ModelResponse:
             on_call()
             await asyncio.sleep(seconds)
@@ -122,7 +165,12 @@ class PydanticAI(AgentContender):
     def resumed(self, file: Path | None) -> tuple[Once, Callable[[], object]]:
         del file
         tools = [Tool(add, name="add", requires_approval=True)]
-        agent: Agent[Any, Any] = Agent(FunctionModel(calls_tool), name="a", tools=tools, output_type=[str, DeferredToolRequests])
+        agent: Agent[Any, Any] = Agent(
+            FunctionModel(calls_tool),
+            name="a",
+            tools=tools,
+            output_type=[str, DeferredToolRequests],
+        )
         kept: dict[str, bytes] = {}
 
         async def once() -> str:
@@ -130,13 +178,21 @@ class PydanticAI(AgentContender):
             kept["run"] = waiting.all_messages_json()
             messages = ModelMessagesTypeAdapter.validate_json(kept["run"])
             approved = waiting.output.build_results(approve_all=True)
-            return str((await agent.run(message_history=messages, deferred_tool_results=approved)).output)
+            return str(
+                (await agent.run(message_history=messages, deferred_tool_results=approved)).output
+            )
 
         return once, kept.clear
 
-    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+    def over_http(
+        self, base_url: str, *, streaming: bool
+    ) -> tuple[Once, Callable[[], Awaitable[object]]]:
         client = AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0)
-        agent = Agent(OpenAIChatModel(MODEL_NAME, provider=OpenAIProvider(openai_client=client)), name="a", instructions="Be brief.")
+        agent = Agent(
+            OpenAIChatModel(MODEL_NAME, provider=OpenAIProvider(openai_client=client)),
+            name="a",
+            instructions="Be brief.",
+        )
 
         async def whole() -> str:
             return str((await agent.run(QUESTION)).output)

@@ -1,4 +1,6 @@
-"""Swarm, OpenAI's experiment (the distribution `openai-swarm`): `Swarm(client).run(agent, messages)`, synchronous. A bare loop: a floor more than a peer."""
+"""Swarm, OpenAI's experiment (the distribution `openai-swarm`): `Swarm(client).run(agent,
+messages)`, synchronous. A bare loop: a floor more than a peer.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.chat.chat_completion import Choice
 from swarm import Agent, Swarm
 
-from benchmarks.contenders.agents_base import ANSWER, ARGUMENTS, HTTP_LANES, MODEL_NAME, QUESTION, AgentContender, Once, What
+from benchmarks.contenders.agents_base import (
+    ANSWER,
+    ARGUMENTS,
+    HTTP_LANES,
+    MODEL_NAME,
+    QUESTION,
+    AgentContender,
+    Once,
+    What,
+)
 
 __all__ = ["SwarmLoop"]
 
@@ -37,10 +48,18 @@ def new_tool(index: int) -> Callable[..., int]:
 def completion(content: str | None, call: tuple[str, str] | None = None) -> ChatCompletion:
     calls: Any = None
     if call is not None:
-        calls = [{"id": "call_1", "type": "function", "function": {"name": call[0], "arguments": call[1]}}]
+        calls = [
+            {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": call[0], "arguments": call[1]},
+            }
+        ]
     message = ChatCompletionMessage(role="assistant", content=content, tool_calls=calls)
     choice = Choice(index=0, finish_reason="stop", message=message)
-    return ChatCompletion(id="1", created=0, model=MODEL_NAME, object="chat.completion", choices=[choice])
+    return ChatCompletion(
+        id="1", created=0, model=MODEL_NAME, object="chat.completion", choices=[choice]
+    )
 
 
 class Client:
@@ -62,7 +81,11 @@ def instant(model: str, messages: list[Any]) -> ChatCompletion:
 
 def calls_tool(model: str, messages: list[Any]) -> ChatCompletion:
     del model
-    return completion(ANSWER) if messages[-1]["role"] == "tool" else completion(None, ("add", ARGUMENTS))
+    return (
+        completion(ANSWER)
+        if messages[-1]["role"] == "tool"
+        else completion(None, ("add", ARGUMENTS))
+    )
 
 
 def hands_over(model: str, messages: list[Any]) -> ChatCompletion:
@@ -76,20 +99,35 @@ class SwarmLoop(AgentContender):
     what = "Swarm(client).run(agent, messages), synchronous"
     distribution = "openai-swarm"
     cannot: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("turns_at_once", "turns_alive", "in_sequence", "in_parallel", "sessions"), SYNCHRONOUS),
+        **dict.fromkeys(
+            ("turns_at_once", "turns_alive", "in_sequence", "in_parallel", "sessions"), SYNCHRONOUS
+        ),
         **dict.fromkeys(("resumes_memory", "resumes_sqlite"), NO_STORE),
-        **dict.fromkeys(("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"), "not measured: the same as W4"),
+        **dict.fromkeys(
+            ("transfers_10", "transfers_200", "handoff", "handoffs_10", "handoffs_200"),
+            "not measured: the same as W4",
+        ),
         "tool_thread": "it has no threads of its own",
     }
-    differs: ClassVar[dict[str, str]] = dict.fromkeys(("http_whole", "http_stream"), "in as many threads as turns at once: it is synchronous")
+    differs: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("http_whole", "http_stream"), "in as many threads as turns at once: it is synchronous"
+    )
 
     def define(self, index: int, *, own_tool: bool) -> object:
-        return Agent(name=f"agent {index}", instructions="Be brief.", functions=[new_tool(index) if own_tool else add])
+        return Agent(
+            name=f"agent {index}",
+            instructions="Be brief.",
+            functions=[new_tool(index) if own_tool else add],
+        )
 
     def once(self, what: What) -> Once:
-        reply = {"turn": instant, "giving_way": instant, "transfer": hands_over}.get(what, calls_tool)
+        reply = {"turn": instant, "giving_way": instant, "transfer": hands_over}.get(
+            what, calls_tool
+        )
         swarm = Swarm(client=Client(reply))
-        agent = Agent(name="a", model="a", functions=[add] if what in ("tool", "tool_thread") else [])
+        agent = Agent(
+            name="a", model="a", functions=[add] if what in ("tool", "tool_thread") else []
+        )
         if what == "transfer":
             other = Agent(name="b", model="b")
 
@@ -105,14 +143,18 @@ class SwarmLoop(AgentContender):
 
         return once
 
-    def over_http(self, base_url: str, *, streaming: bool) -> tuple[Once, Callable[[], Awaitable[object]]]:
+    def over_http(
+        self, base_url: str, *, streaming: bool
+    ) -> tuple[Once, Callable[[], Awaitable[object]]]:
         client = OpenAI(base_url=base_url, api_key="none", max_retries=0)
         swarm = Swarm(client=client)
         agent = Agent(name="a", model=MODEL_NAME, instructions="Be brief.")
         threads = ThreadPoolExecutor(HTTP_LANES)
 
         def run() -> str:
-            response = swarm.run(agent=agent, messages=[{"role": "user", "content": QUESTION}], stream=streaming)
+            response = swarm.run(
+                agent=agent, messages=[{"role": "user", "content": QUESTION}], stream=streaming
+            )
             if not streaming:
                 return str(response.messages[-1]["content"])
             return "".join(part["content"] or "" for part in response if "content" in part)

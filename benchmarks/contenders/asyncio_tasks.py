@@ -1,4 +1,6 @@
-"""Bare asyncio: a task and a queue for each actor. The cost of an actor without supervision, refs or bounds; asking a dead one gets no answer.
+"""Bare asyncio: a task and a queue for each actor.
+
+The cost of an actor without supervision, refs or bounds; asking a dead one gets no answer.
 
 `ask` puts a message and a future, and awaits the future. `stop` cancels the task and awaits it.
 """
@@ -87,9 +89,11 @@ class AsyncioTasks(AsyncContender):
     key = "asyncio"
     title = "bare asyncio"
     what = "a task and a queue per actor"
-    distribution = "understudy"  # it comes with Python: nothing to install
+    distribution = "offbook"  # it comes with Python: nothing to install
 
-    differs: ClassVar = dict.fromkeys(("stop", "shutdown", "control"), "a caller that had asked would wait for ever")
+    differs: ClassVar = dict.fromkeys(
+        ("stop", "shutdown", "control"), "a caller that had asked would wait for ever"
+    )
 
     @classmethod
     def version(cls) -> str:

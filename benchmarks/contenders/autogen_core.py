@@ -1,8 +1,10 @@
 """autogen-core's `SingleThreadedAgentRuntime`, used from its loop.
 
-The quickest of its public ways is taken each time: `BaseAgent` instead of `RoutedAgent` (whose dispatch by message type takes 10 µs more an ask, and
-33 µs more a spawn), no tracing, `runtime.register_agent_instance` instead of a factory (10 µs more) or of `BaseAgent.register_instance`
-(which also adds a subscription that is not needed here, and searches all subscriptions).
+The quickest of its public ways is taken each time: `BaseAgent` instead of `RoutedAgent` (whose
+dispatch by message type takes 10 µs more an ask, and 33 µs more a spawn), no tracing,
+`runtime.register_agent_instance` instead of a factory (10 µs more) or of
+`BaseAgent.register_instance` (which also adds a subscription that is not needed here, and searches
+all subscriptions).
 """
 
 # ruff: noqa: ARG002 -- autogen-core sets the signature of a handler
@@ -15,7 +17,14 @@ from contextlib import asynccontextmanager
 from time import perf_counter_ns as now
 from typing import Any, ClassVar
 
-from autogen_core import AgentId, BaseAgent, MessageContext, SingleThreadedAgentRuntime, TopicId, TypeSubscription
+from autogen_core import (
+    AgentId,
+    BaseAgent,
+    MessageContext,
+    SingleThreadedAgentRuntime,
+    TopicId,
+    TypeSubscription,
+)
 from opentelemetry.trace import NoOpTracerProvider
 
 from benchmarks.contenders.base import AsyncContender, Load, Probe
@@ -88,7 +97,9 @@ async def running() -> AsyncIterator[SingleThreadedAgentRuntime]:
         await runtime.close()
 
 
-async def register(runtime: SingleThreadedAgentRuntime, agent: BaseAgent, key: object = "default") -> AgentId:
+async def register(
+    runtime: SingleThreadedAgentRuntime, agent: BaseAgent, key: object = "default"
+) -> AgentId:
     return await runtime.register_agent_instance(agent, AgentId(type(agent).__name__, str(key)))
 
 
@@ -99,7 +110,7 @@ class AutogenCore(AsyncContender):
     distribution = "autogen-core"
     cannot: ClassVar = {"stop": "it cannot stop one agent"}
     differs: ClassVar = {
-        "shutdown": "close() calls each agent's close() and keeps the agents: it has no actor to stop",
+        "shutdown": "close() calls each agent's close() and keeps the agents",
         "control": "a message in the one queue is all that reaches one agent",
     }
 
@@ -108,7 +119,11 @@ class AutogenCore(AsyncContender):
             ids = []
             with watch as lap:
                 for number in range(load.times):
-                    ids.append(await runtime.register_agent_instance(Echo("echo"), AgentId("Echo", str(number))))
+                    ids.append(
+                        await runtime.register_agent_instance(
+                            Echo("echo"), AgentId("Echo", str(number))
+                        )
+                    )
                     lap(now())
                 await asyncio.sleep(0)
 
@@ -129,11 +144,15 @@ class AutogenCore(AsyncContender):
                     lap(now())
 
     async def tell(self, load: Load, watch: Stopwatch) -> None:
-        """Its only message without a reply is one that is published: here to a topic that one agent has subscribed to."""
+        """Its only message without a reply is one that is published: here to a topic that one agent
+        has subscribed to.
+        """
         async with running() as runtime:
             done = asyncio.Event()
             agent = await register(runtime, Counter(load.width, done))
-            await runtime.add_subscription(TypeSubscription(topic_type="work", agent_type=agent.type))
+            await runtime.add_subscription(
+                TypeSubscription(topic_type="work", agent_type=agent.type)
+            )
             topic = TopicId("work", agent.key)
             with watch as lap:
                 for _ in range(load.times):
@@ -145,7 +164,12 @@ class AutogenCore(AsyncContender):
 
     async def fan_out(self, load: Load, watch: Stopwatch) -> None:
         async with running() as runtime:
-            parent = await register(runtime, Parent([await register(runtime, Echo("echo"), number) for number in range(load.width)]))
+            parent = await register(
+                runtime,
+                Parent(
+                    [await register(runtime, Echo("echo"), number) for number in range(load.width)]
+                ),
+            )
             await runtime.send_message(MESSAGE, parent)
             with watch as lap:
                 for _ in range(load.times):
@@ -180,6 +204,8 @@ class AutogenCore(AsyncContender):
         async with running() as runtime:
             await runtime.send_message(MESSAGE, await register(runtime, Echo("echo")))
             with probe:
-                ids = [await register(runtime, Echo("echo"), number) for number in range(load.times)]
+                ids = [
+                    await register(runtime, Echo("echo"), number) for number in range(load.times)
+                ]
             probe.all_idle()
             del ids

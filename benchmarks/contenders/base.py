@@ -15,14 +15,18 @@ __all__ = ["AsyncContender", "Contender", "Load", "Probe"]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The size of one round: `times` operations, each `width` wide (children of a fan-out, messages of a burst or in a mailbox)."""
+    """The size of one round: `times` operations, each `width` wide (children of a fan-out, messages
+    of a burst or in a mailbox).
+    """
 
     times: int
     width: int = 1
 
 
 class Probe(Protocol):
-    """`idle` reports to it: the `with` block is the spawning, and `all_idle` is called when all actors exist and none has work."""
+    """`idle` reports to it: the `with` block is the spawning, and `all_idle` is called when all
+    actors exist and none has work.
+    """
 
     def __enter__(self) -> None: ...
     def __exit__(self, kind: object, error: object, traceback: object) -> None: ...
@@ -30,14 +34,19 @@ class Probe(Protocol):
 
 
 class Contender:
-    """A library at the start. A subclass has a method for each measure of `actors.py`, which is one round of it, and `idle`."""
+    """A library at the start.
+
+    A subclass has a method for each measure of `actors.py`, which is one round of it, and `idle`.
+    """
 
     key: ClassVar[str]  # in the JSON file and on the command line
     title: ClassVar[str]  # in tables and plots
     what: ClassVar[str]  # one sentence: what is measured of it
     distribution: ClassVar[str]  # what pip installs it from
     cannot: ClassVar[Mapping[str, str]] = {}  # measures that it has no natural way to do, and why
-    differs: ClassVar[Mapping[str, str]] = {}  # measures at which it does less than the others, and what
+    differs: ClassVar[
+        Mapping[str, str]
+    ] = {}  # measures at which it does less than the others, and what
     most_idle: ClassVar[int | None] = None  # with more actors than this, `idle` is not tried
 
     def __init__(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:

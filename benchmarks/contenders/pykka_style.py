@@ -1,7 +1,9 @@
-"""Actors as pykka's users write them, from an ordinary thread: `Echo.start()`, `ref.ask(...)`, `ref.tell(...)`, `ref.stop()`.
+"""Actors as pykka's users write them, from an ordinary thread: `Echo.start()`, `ref.ask(...)`,
+`ref.tell(...)`, `ref.stop()`.
 
-The same code serves pykka itself and the two kinds of understudy's actors in a program without an event loop: only the base class differs.
-`ask` blocks in `future.get()`. A parent asks with `block=False`, and gathers with `pykka.get_all`.
+The same code serves pykka itself and the two kinds of offbook's actors in a program without an
+event loop: only the base class differs. `ask` blocks in `future.get()`. A parent asks with
+`block=False`, and gathers with `pykka.get_all`.
 """
 
 from __future__ import annotations
@@ -82,7 +84,13 @@ def classes_on(base: Any) -> dict[str, Any]:
             self.full.wait()
             work()
 
-    return {"Echo": Echo, "AwaitingEcho": AwaitingEcho, "Counter": Counter, "Parent": Parent, "Worker": Worker}
+    return {
+        "Echo": Echo,
+        "AwaitingEcho": AwaitingEcho,
+        "Counter": Counter,
+        "Parent": Parent,
+        "Worker": Worker,
+    }
 
 
 class PykkaStyle(Contender):
@@ -133,7 +141,9 @@ class PykkaStyle(Contender):
 
     def fan_out(self, load: Load, watch: Stopwatch) -> None:
         with self.open():
-            parent = self.classes["Parent"].start([self.classes["Echo"].start() for _ in range(load.width)])
+            parent = self.classes["Parent"].start(
+                [self.classes["Echo"].start() for _ in range(load.width)]
+            )
             with watch as lap:
                 for _ in range(load.times):
                     parent.ask(MESSAGE)

@@ -25,6 +25,9 @@ class PykkaThreading(PykkaStyle):
 
     @contextmanager
     def open(self) -> Iterator[None]:  # type: ignore[override]  # which is a context manager
-        """`stop_all` blocks for one after the other. That is faster than telling them all and gathering: 120 against 170 µs an actor."""
+        """`stop_all` blocks for one after the other.
+
+        That is faster than telling them all and gathering: 120 against 170 µs an actor.
+        """
         yield
         pykka.ActorRegistry.stop_all()

@@ -1,4 +1,6 @@
-"""Shared by all contenders: the message that they send, and the work of each message in a full mailbox."""
+"""Shared by all contenders: the message that they send, and the work of each message in a full
+mailbox.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ from time import perf_counter
 
 __all__ = ["MESSAGE", "WORK_SECONDS", "work"]
 
-# The message, and the reply: a string costs autogen-core the least, because it does not try to serialise one for its log.
+# The message, and the reply: a string costs autogen-core the least, because it does not try to
+# serialise one for its log.
 MESSAGE = "ping"
 
 # How long the handler of one message in the full mailbox keeps the processor busy.

@@ -1,4 +1,7 @@
-"""Which benchmarks there are: the modules of `benchmarks/` with a function `main`. They are read, not imported, so that a missing library hides none."""
+"""Which benchmarks there are: the modules of `benchmarks/` with a function `main`.
+
+They are read, not imported, so that a missing library hides none.
+"""
 
 from __future__ import annotations
 
@@ -21,5 +24,7 @@ def catalogue(folder: Path = FOLDER) -> dict[str, str]:
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         if any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body):
             docstring = (ast.get_docstring(tree) or "").strip()
-            found[path.stem] = docstring.splitlines()[0] if docstring else "(its module has no docstring)"
+            found[path.stem] = (
+                docstring.splitlines()[0] if docstring else "(its module has no docstring)"
+            )
     return found

@@ -17,9 +17,13 @@ __all__ = ["Placement", "busy_note", "describe", "machine_line", "most_open_file
 
 @dataclass(frozen=True)
 class Placement:
-    """Where rounds run, as a context. `pinned`: on one core, where threads take turns. `free`: on the cores that the operating system chooses.
+    """Where rounds run, as a context.
 
-    It holds for the calling thread and for those that are started meanwhile; each round starts its own.
+    `pinned`: on one core, where threads take turns. `free`: on the cores that the operating system
+    chooses.
+
+    It holds for the calling thread and for those that are started meanwhile; each round starts its
+    own.
     """
 
     name: str
@@ -43,7 +47,10 @@ def placements(which: str) -> tuple[Placement, ...]:
     if which == "no":
         return (free,)
     if not hasattr(os, "sched_setaffinity"):
-        print("This operating system cannot pin a process to a core: all rounds run free.", file=sys.stderr)
+        print(
+            "This operating system cannot pin a process to a core: all rounds run free.",
+            file=sys.stderr,
+        )
         return (free,)
     allowed = os.sched_getaffinity(0)
     busy = psutil.cpu_percent(interval=0.5, percpu=True)
@@ -53,21 +60,30 @@ def placements(which: str) -> tuple[Placement, ...]:
 
 
 def describe() -> dict[str, Any]:
-    """The properties of the machine on which figures depend, and the revision of this project whose figures they are."""
+    """The properties of the machine on which figures depend, and the revision of this project whose
+    figures they are.
+    """
     return {
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "revision": _revision(),
-        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,  # of the last minute, when this was asked
+        "load": round(os.getloadavg()[0], 2)
+        if hasattr(os, "getloadavg")
+        else None,  # of the last minute, when this was asked
     }
 
 
 def machine_line(machine: dict[str, Any]) -> str:
     """`describe()` in one line, with the load average before and, as `load_after`, after."""
-    what = f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; revision {machine.get('revision') or 'unknown'}"
+    what = (
+        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; revision "
+        f"{machine.get('revision') or 'unknown'}"
+    )
     return f"{what}; load average {machine['load']} before, {machine['load_after']} after"
 
 
@@ -83,20 +99,31 @@ def most_open_files() -> int:
 
 
 def busy_note(machine: dict[str, Any]) -> str:
-    """What a reader has to know if something else ran on the machine, from `describe()` before and, as `load_after`, after; or nothing."""
+    """What a reader has to know if something else ran on the machine, from `describe()` before and,
+    as `load_after`, after; or nothing.
+    """
     before, after = machine.get("load") or 0.0, machine.get("load_after") or 0.0
     if max(before, after - 1) <= machine["cores"] / 2:
         return ""
     return (
-        "**The machine was busy with something else**, which distorts whatever is measured by the clock, and not for all alike: "
+        "**The machine was busy with something else**, which distorts whatever is measured "
+        "by the clock, and not for all alike: "
         "trust what is by CPU, and ratios more than figures."
     )
 
 
 def _revision() -> str | None:
-    """The commit that is checked out, with a mark if files have changed since; or nothing, without git or a repository."""
+    """The commit that is checked out, with a mark if files have changed since; or nothing, without
+    git or a repository.
+    """
     try:
-        done = subprocess.run(["git", "describe", "--always", "--dirty"], check=True, capture_output=True, text=True, cwd=Path(__file__).parent)
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=Path(__file__).parent,
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()

@@ -1,9 +1,14 @@
-"""One round on the stopwatch, many rounds interleaved, and their statistics. It must never know of actors: any benchmark may use it.
+"""One round on the stopwatch, many rounds interleaved, and their statistics.
 
-* A *round* is one run of one measure by one contender: it makes what it needs, runs it on the stopwatch, and takes it down again.
-* Rounds are *interleaved*: every contender has its first round before any has its second, and each time another one begins, so that whatever else the
-  machine does hits all of them alike. Therefore ratios are taken round by round, between neighbours, and then the median of those.
-* The garbage collector runs before the stopwatch starts, so that no round pays for the one before it. While it runs, the collector is as users have it: on.
+It must never know of actors: any benchmark may use it.
+
+* A *round* is one run of one measure by one contender: it makes what it needs, runs it on the
+  stopwatch, and takes it down again.
+* Rounds are *interleaved*: every contender has its first round before any has its second, and each
+  time another one begins, so that whatever else the machine does hits all of them alike. Therefore
+  ratios are taken round by round, between neighbours, and then the median of those.
+* The garbage collector runs before the stopwatch starts, so that no round pays for the one before
+  it. While it runs, the collector is as users have it: on.
 """
 
 from __future__ import annotations
@@ -20,15 +25,17 @@ __all__ = ["Entry", "Ratio", "Series", "Stopwatch", "interleave", "percentile", 
 
 
 class Stopwatch:
-    """Takes the time of one round: of its `with` blocks, and of each operation that is lapped in them.
+    """Takes the time of one round: of its `with` blocks, and of each operation that is lapped in
+    them.
 
         with watch as lap:
             for _ in range(n):
                 await ref.request(message)
                 lap(now())              # `now` is `time.perf_counter_ns`
 
-    Time after the last lap counts for the round, and for no single operation. Without laps, say how many operations there were: `watch.operations += n`.
-    CPU time is that of the whole process, with all its threads.
+    Time after the last lap counts for the round, and for no single operation. Without laps, say how
+    many operations there were: `watch.operations += n`. CPU time is that of the whole process, with
+    all its threads.
     """
 
     def __init__(self) -> None:
@@ -49,12 +56,17 @@ class Stopwatch:
         self.cpu_nanoseconds += process_time_ns() - self._cpu_started
         stamps = self._stamps
         self.operations += len(stamps)
-        self.latencies += [later - earlier for earlier, later in zip([self._started, *stamps], stamps, strict=False)]
+        self.latencies += [
+            later - earlier
+            for earlier, later in zip([self._started, *stamps], stamps, strict=False)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The ratio of operations per second to another contender's: the median of the rounds, and the quartiles between which half of them are."""
+    """The ratio of operations per second to another contender's: the median of the rounds, and the
+    quartiles between which half of them are.
+    """
 
     median: float
     low: float
@@ -92,7 +104,9 @@ class Series:
 
     @property
     def by_operation(self) -> bool:
-        """Whether `p50` and `p99` are of single operations; if not, of whole rounds divided by their operations: the median one and the slowest one."""
+        """Whether `p50` and `p99` are of single operations; if not, of whole rounds divided by
+        their operations: the median one and the slowest one.
+        """
         return bool(self.latencies)
 
     @property
@@ -105,12 +119,16 @@ class Series:
 
     def ratio_to(self, other: Series) -> Ratio:
         ratios = [mine / theirs for mine, theirs in zip(self.rates, other.rates, strict=True)]
-        low, _, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+        low, _, high = (
+            statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+        )
         return Ratio(statistics.median(ratios), low, high)
 
     def cpu_ratio_to(self, other: Series) -> float:
         """The ratio of another contender's CPU time for the same to this one's."""
-        return statistics.median(theirs / mine for mine, theirs in zip(self.cpu, other.cpu, strict=True))
+        return statistics.median(
+            theirs / mine for mine, theirs in zip(self.cpu, other.cpu, strict=True)
+        )
 
 
 def percentile(values: Iterable[float], percent: float) -> float:
@@ -120,7 +138,9 @@ def percentile(values: Iterable[float], percent: float) -> float:
 
 
 def stamp_cost() -> float:
-    """The seconds that one lap adds to each operation of any contender: measured here and now, the best of several."""
+    """The seconds that one lap adds to each operation of any contender: measured here and now, the
+    best of several.
+    """
     best = float("inf")
     for _ in range(5):
         watch = Stopwatch()
@@ -133,17 +153,30 @@ def stamp_cost() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One contender at one measure: `run` is one whole round, and puts the part that counts on the stopwatch."""
+    """One contender at one measure: `run` is one whole round, and puts the part that counts on the
+    stopwatch.
+    """
 
     contender: str
     run: Callable[[Stopwatch], None]
 
 
 def interleave(
-    measure: str, entries: Sequence[Entry], *, rounds: int, placements: Sequence[Placement], on_round: Callable[[str], None] = lambda _: None
+    measure: str,
+    entries: Sequence[Entry],
+    *,
+    rounds: int,
+    placements: Sequence[Placement],
+    on_round: Callable[[str], None] = lambda _: None,
 ) -> list[Series]:
-    """Run `rounds` rounds of every contender on every placement, in turn; and one before them that does not count, to warm up caches and the interpreter."""
-    series = {(entry.contender, placement): Series(measure, entry.contender, placement) for placement in placements for entry in entries}
+    """Run `rounds` rounds of every contender on every placement, in turn; and one before them that
+    does not count, to warm up caches and the interpreter.
+    """
+    series = {
+        (entry.contender, placement): Series(measure, entry.contender, placement)
+        for placement in placements
+        for entry in entries
+    }
     for number in range(-1, rounds):
         first = max(number, 0) % len(entries)
         for placement in placements:

@@ -1,4 +1,6 @@
-"""The panel of one measure, as both pages draw it: a bar for each contender, and how many times the reference is as fast."""
+"""The panel of one measure, as both pages draw it: a bar for each contender, and how many times the
+reference is as fast.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ class Field(Protocol):
     cannot: Mapping[str, str]
 
 
-def measure_panel(measure: Measure, found: Mapping[tuple[str, str], Series], fields: Sequence[Field], reference: str) -> Panel:
+def measure_panel(
+    measure: Measure,
+    found: Mapping[tuple[str, str], Series],
+    fields: Sequence[Field],
+    reference: str,
+) -> Panel:
     bars: dict[str, Bar | str] = {}
     mine = found.get((measure.key, reference))
     for one in fields:
@@ -29,7 +36,9 @@ def measure_panel(measure: Measure, found: Mapping[tuple[str, str], Series], fie
             continue
         remark = "" if mine is None or series is mine else ratio(mine.ratio_to(series).median)
         bars[one.key] = Bar(series.p50, series.p99, remark)
-    by_operation = any(series.by_operation for (key, _), series in found.items() if key == measure.key)
+    by_operation = any(
+        series.by_operation for (key, _), series in found.items() if key == measure.key
+    )
     columns = ("p50", "p99") if by_operation else ("median round", "slowest")
     return Panel(measure.title, measure.question, bars, duration, (*columns, f"{reference} is"))
 

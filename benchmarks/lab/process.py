@@ -1,6 +1,8 @@
-"""One figure in a process of its own: a module of the benchmarks is run by an interpreter, and the last line that it prints is a JSON object.
+"""One figure in a process of its own: a module of the benchmarks is run by an interpreter, and the
+last line that it prints is a JSON object.
 
-Memory that was used before hides what is used now, and a library that was imported before makes another one's import cheap: hence the processes.
+Memory that was used before hides what is used now, and a library that was imported before makes
+another one's import cheap: hence the processes.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ class ProcessFailed(RuntimeError):
 
 
 def as_users_have_it(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process that is measured: bytecode is written. Without it, what imports while it runs compiles what it imports each time."""
+    """The environment of a process that is measured: bytecode is written.
+
+    Without it, what imports while it runs compiles what it imports each time.
+    """
     found = {**os.environ, **(environment or {})}
     found.pop("PYTHONDONTWRITEBYTECODE", None)
     return found
@@ -40,10 +45,19 @@ def in_process(
     environment: Mapping[str, str] | None = None,
     timeout: float | None = None,
 ) -> dict[str, Any]:
-    """Run `interpreter -m module arguments`, and return the object that it prints last. After `timeout` seconds, it and its own children are ended."""
+    """Run `interpreter -m module arguments`, and return the object that it prints last.
+
+    After `timeout` seconds, it and its own children are ended.
+    """
     command = [str(interpreter), "-m", module, *arguments]
     with subprocess.Popen(
-        command, cwd=ROOT, env=as_users_have_it(environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=ROOT,
+        env=as_users_have_it(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         try:
             output, errors = process.communicate(timeout=timeout)

@@ -1,4 +1,7 @@
-"""The output of a benchmark: tables for the terminal, the budgets, and the JSON file. It must never know of actors."""
+"""The output of a benchmark: tables for the terminal, the budgets, and the JSON file.
+
+It must never know of actors.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,18 @@ from rich.text import Text
 
 from benchmarks.lab.measure import Series
 
-__all__ = ["Budget", "Measure", "amount", "budget_table", "duration", "rate", "ratio", "results_table", "series_as_json", "write_json"]
+__all__ = [
+    "Budget",
+    "Measure",
+    "amount",
+    "budget_table",
+    "duration",
+    "rate",
+    "ratio",
+    "results_table",
+    "series_as_json",
+    "write_json",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +76,13 @@ def ratio(times: float) -> str:
 
 def _three(number: float) -> str:
     """Three significant digits, without an exponent."""
-    return f"{number:,.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
+    return (
+        f"{number:,.0f}"
+        if number >= 99.95
+        else f"{number:.1f}"
+        if number >= 9.995
+        else f"{number:.2f}"
+    )
 
 
 def results_table(
@@ -75,9 +95,19 @@ def results_table(
     cannot: Mapping[tuple[str, str], str],
     differs: Mapping[tuple[str, str], str],
 ) -> Table:
-    """A block for each measure, a row for each contender. `cannot` and `differs` are by measure and contender."""
+    """A block for each measure, a row for each contender.
+
+    `cannot` and `differs` are by measure and contender.
+    """
     found = {(one.measure, one.contender): one for one in series}
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False, box=box.SIMPLE_HEAD)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        pad_edge=False,
+        box=box.SIMPLE_HEAD,
+    )
     table.add_column("measure", no_wrap=True)
     table.add_column("contender", no_wrap=True)
     for name in ("ops/s", "p50", "p99", "CPU/op", f"{reference} is", "quartiles", "by CPU"):
@@ -95,14 +125,22 @@ def results_table(
             one = found.get((measure.key, contender))
             if one is not None:
                 note = mark(differs.get((measure.key, contender)))
-                table.add_row(label, Text(name + note, style="green" if contender == reference else ""), *_row(one, mine))
+                table.add_row(
+                    label,
+                    Text(name + note, style="green" if contender == reference else ""),
+                    *_row(one, mine),
+                )
             elif (why := cannot.get((measure.key, contender))) is not None:
                 table.add_row(label, Text(name + mark(why), style="dim"), Text("-", style="dim"))
             else:
                 continue
             first = False
         table.add_section()
-    notes = ["In brackets: p50 and p99 of whole rounds, divided by their operations."] if any(not one.by_operation for one in found.values()) else []
+    notes = (
+        ["In brackets: p50 and p99 of whole rounds, divided by their operations."]
+        if any(not one.by_operation for one in found.values())
+        else []
+    )
     notes += [f"[{number}] {note}" for note, number in footnotes.items()]
     _add_notes(table, notes)
     return table
@@ -121,18 +159,40 @@ def _row(one: Series, mine: Series | None) -> list[str]:
     if mine is None or mine is one:
         return row
     times = mine.ratio_to(one)
-    return [*row, ratio(times.median), f"{ratio(times.low)} to {ratio(times.high)}", ratio(mine.cpu_ratio_to(one))]
+    return [
+        *row,
+        ratio(times.median),
+        f"{ratio(times.low)} to {ratio(times.high)}",
+        ratio(mine.cpu_ratio_to(one)),
+    ]
 
 
 def budget_table(budgets: Sequence[Budget]) -> Table:
-    table = Table(title="Budgets", title_justify="left", title_style="bold", header_style="bold", pad_edge=False, box=box.SIMPLE_HEAD)
+    table = Table(
+        title="Budgets",
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        pad_edge=False,
+        box=box.SIMPLE_HEAD,
+    )
     for name in ("budget", "placement", "to be", "is", ""):
         table.add_column(name, no_wrap=True)
     notes = list(dict.fromkeys(budget.note for budget in budgets if budget.note))
     for budget in budgets:
-        verdict = {True: Text("reached", style="green"), False: Text("not reached", style="bold red"), None: Text("not measured", style="dim")}
+        verdict = {
+            True: Text("reached", style="green"),
+            False: Text("not reached", style="bold red"),
+            None: Text("not measured", style="dim"),
+        }
         mark = f" [{notes.index(budget.note) + 1}]" if budget.note else ""
-        table.add_row(Text(budget.what + mark), budget.placement, budget.target, budget.figure, verdict[budget.reached])
+        table.add_row(
+            Text(budget.what + mark),
+            budget.placement,
+            budget.target,
+            budget.figure,
+            verdict[budget.reached],
+        )
     _add_notes(table, [f"[{number}] {note}" for number, note in enumerate(notes, start=1)])
     return table
 
@@ -147,14 +207,28 @@ def series_as_json(series: Sequence[Series], reference: str) -> list[dict[str, A
             "placement": one.placement.name,
             "rounds": len(one.rates),
             "operations": one.operations,
-            "per_second": {"median": one.rate, "slowest": min(one.rates), "fastest": max(one.rates), "rounds": one.rates},
-            "seconds": {"p50": one.p50, "p99": one.p99, "of": "operations" if one.by_operation else "rounds"},
+            "per_second": {
+                "median": one.rate,
+                "slowest": min(one.rates),
+                "fastest": max(one.rates),
+                "rounds": one.rates,
+            },
+            "seconds": {
+                "p50": one.p50,
+                "p99": one.p99,
+                "of": "operations" if one.by_operation else "rounds",
+            },
             "cpu_seconds_per_operation": one.cpu_per_operation,
         }
         mine = references.get((one.measure, one.placement))
         if mine is not None and mine is not one:
             times = mine.ratio_to(one)
-            row["reference_is_times"] = {"median": times.median, "low": times.low, "high": times.high, "by_cpu": mine.cpu_ratio_to(one)}
+            row["reference_is_times"] = {
+                "median": times.median,
+                "low": times.low,
+                "high": times.high,
+                "by_cpu": mine.cpu_ratio_to(one),
+            }
         rows.append(row)
     return rows
 

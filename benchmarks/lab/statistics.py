@@ -1,6 +1,8 @@
-"""What may be said of noisy figures: a ratio with its interval and a verdict, the exponent with which something grows, the knee of a curve.
+"""What may be said of noisy figures: a ratio with its interval and a verdict, the exponent with
+which something grows, the knee of a curve.
 
-Everything here is a function of its arguments: the bootstrap draws from a generator with a fixed seed, so that one file of figures gives one verdict.
+Everything here is a function of its arguments: the bootstrap draws from a generator with a fixed
+seed, so that one file of figures gives one verdict.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ __all__ = ["Comparison", "Fit", "Knee", "compare_rounds", "fit_power", "growth_s
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How the second of two compares with the first: the ratio of their medians, and the interval in which it is with `confidence`."""
+    """How the second of two compares with the first: the ratio of their medians, and the interval
+    in which it is with `confidence`.
+    """
 
     ratio: float  # of the first one's cost to the second one's: above 1, the second is faster
     low: float
@@ -39,26 +43,51 @@ class Comparison:
 
 
 def compare_rounds(
-    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], *, confidence: float = 0.99, least: float = 0.02, draws: int = 4000, seed: int = 1
+    first: Sequence[Sequence[float]],
+    second: Sequence[Sequence[float]],
+    *,
+    confidence: float = 0.99,
+    least: float = 0.02,
+    draws: int = 4000,
+    seed: int = 1,
 ) -> Comparison:
-    """Compare the costs of two, by block and round. A block is a pair of processes, and its rounds are neighbours in time.
+    """Compare the costs of two, by block and round.
 
-    The bootstrap draws blocks, and then the same rounds of both in each: a process has a speed of its own (its addresses, its hashes), which more of its rounds
-    do not make surer, and what a neighbour on the machine does hits both rounds of a pair.
+    A block is a pair of processes, and its rounds are neighbours in time.
+
+    The bootstrap draws blocks, and then the same rounds of both in each: a process has a speed of
+    its own (its addresses, its hashes), which more of its rounds do not make surer, and what a
+    neighbour on the machine does hits both rounds of a pair.
     """
-    pairs = [list(zip(mine, theirs, strict=True)) for mine, theirs in zip(first, second, strict=True)]
+    pairs = [
+        list(zip(mine, theirs, strict=True)) for mine, theirs in zip(first, second, strict=True)
+    ]
     if not pairs or not all(pairs):
         msg = "a comparison needs at least one block, and a round in each"
         raise ValueError(msg)
     chance = random.Random(seed)
-    ratios = sorted(_ratio([pair for _ in pairs for block in [chance.choice(pairs)] for pair in chance.choices(block, k=len(block))]) for _ in range(draws))
+    ratios = sorted(
+        _ratio(
+            [
+                pair
+                for _ in pairs
+                for block in [chance.choice(pairs)]
+                for pair in chance.choices(block, k=len(block))
+            ]
+        )
+        for _ in range(draws)
+    )
     tail = (1 - confidence) / 2
     low, high = ratios[int(draws * tail)], ratios[min(draws - 1, int(draws * (1 - tail)))]
-    return Comparison(_ratio([pair for block in pairs for pair in block]), low, high, confidence, least)
+    return Comparison(
+        _ratio([pair for block in pairs for pair in block]), low, high, confidence, least
+    )
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
-    return statistics.median(mine for mine, _ in pairs) / statistics.median(theirs for _, theirs in pairs)
+    return statistics.median(mine for mine, _ in pairs) / statistics.median(
+        theirs for _, theirs in pairs
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +117,11 @@ def fit_power(points: Sequence[tuple[float, float]]) -> Fit:
 
 
 def growth_shape(fit: Fit) -> str:
-    """What the exponent says in a word. Between flat and linear, a part that is flat and one that is linear add up; README.md says how to read it."""
+    """What the exponent says in a word.
+
+    Between flat and linear, a part that is flat and one that is linear add up; README.md says how
+    to read it.
+    """
     if abs(fit.exponent) <= 0.15:
         return "flat"
     if fit.exponent < 0:
@@ -100,7 +133,9 @@ def growth_shape(fit: Fit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """Where a closed system stops getting faster with more load: the load at which its two asymptotes cross."""
+    """Where a closed system stops getting faster with more load: the load at which its two
+    asymptotes cross.
+    """
 
     load: float
     most: float  # the highest throughput that was seen
@@ -109,9 +144,13 @@ class Knee:
 
 
 def knee_of(points: Sequence[tuple[float, float]], unloaded: float, *, behind: float = 0.8) -> Knee:
-    """From throughput by load. With little load, the throughput is `load / unloaded`; with much, it is `most`, whatever the load.
+    """From throughput by load.
 
-    It is reached if the throughput at the highest load is below `behind` of what the first asymptote has there.
+    With little load, the throughput is `load / unloaded`; with much, it is `most`, whatever the
+    load.
+
+    It is reached if the throughput at the highest load is below `behind` of what the first
+    asymptote has there.
     """
     if not points or unloaded <= 0:
         msg = "a knee needs at least one load, and the time of a round trip without one"

@@ -1,8 +1,9 @@
 """The cost of very many idle actors: memory, and the time to spawn and to stop them.
 
-    python -m benchmarks.of_actors.idle understudy 1000000
+    python -m benchmarks.of_actors.idle offbook 1000000
 
-prints one line of JSON. `actors` runs it in a process of its own for each figure, because memory that was used before hides what is used now.
+prints one line of JSON. `actors` runs it in a process of its own for each figure, because memory
+that was used before hides what is used now.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class Idle:
 
 
 class MemoryProbe:
-    """Measures the resident set before and after the spawning. The garbage collector runs before each measurement, and is on while the actors are spawned."""
+    """Measures the resident set before and after the spawning.
+
+    The garbage collector runs before each measurement, and is on while the actors are spawned.
+    """
 
     def __init__(self) -> None:
         self._process = psutil.Process()
@@ -64,11 +68,17 @@ class MemoryProbe:
 
 def measure_idle(contender: str, count: int, *, uvloop: bool = False) -> Idle:
     """Measure in a fresh process."""
-    return Idle(**in_process("benchmarks.of_actors.idle", contender, str(count), *(["--uvloop"] if uvloop else [])))
+    return Idle(
+        **in_process(
+            "benchmarks.of_actors.idle", contender, str(count), *(["--uvloop"] if uvloop else [])
+        )
+    )
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("contender", choices=contenders.KEYS)
     parser.add_argument("count", type=int)
     parser.add_argument("--uvloop", action="store_true")

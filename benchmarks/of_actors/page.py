@@ -17,9 +17,9 @@ from benchmarks.of_actors.idle import Idle
 __all__ = ["draw_page"]
 
 _COLOURS = {
-    "understudy": "#0b6e4f",
-    "understudy-from-thread": "#58a586",
-    "understudy-thread-actor": "#a3cdb9",
+    "offbook": "#0b6e4f",
+    "offbook-from-thread": "#58a586",
+    "offbook-thread-actor": "#a3cdb9",
     "pykka": "#d1603d",
     "autogen-core": "#5b5f97",
     "asyncio": "#9aa5b1",
@@ -36,7 +36,10 @@ def draw_page(
     machine: Mapping[str, Any],
     rounds: int,
 ) -> list[Path]:
-    rows = {one.key: Row(one.title, _COLOURS.get(one.key, "#777777"), bold=one.key == REFERENCE) for one in fields}
+    rows = {
+        one.key: Row(one.title, _COLOURS.get(one.key, "#777777"), bold=one.key == REFERENCE)
+        for one in fields
+    }
     placements = list(dict.fromkeys(one.placement for one in series))
     written = []
     for placement in placements:
@@ -47,11 +50,15 @@ def draw_page(
         written += draw(
             output.with_name(f"{output.stem}-{placement.name}.json"),
             title="Actors: what one of them costs",
-            subtitle=f"Shorter is better, and each line of the grid is ten times the one before. The process ran {where(placement.name)}.",
+            subtitle=(
+                "Shorter is better, and each line of the grid is ten times the one before. The "
+                f"process ran {where(placement.name)}."
+            ),
             rows=rows,
             panels=panels,
             footnote=(
-                f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; {rounds} rounds, interleaved. "
+                f"{machine['processor']}, {machine['cores']} cores, {machine['python']}; "
+                f"{rounds} rounds, interleaved. "
                 "Ratios are those of operations per second, and medians of the rounds."
             ),
         )
@@ -67,6 +74,18 @@ def _idle(idles: Sequence[Idle], fields: Sequence[Contender]) -> list[Panel]:
         memory[key] = Bar(idle.bytes_per_actor, None, f"{idle.count:,}")
         spawning[key] = Bar(idle.spawn_seconds / idle.count, None, f"{idle.count:,}")
     return [
-        Panel("memory", "each of very many idle actors", memory, lambda size: f"{size:,.0f} B", ("each", "", "of")),
-        Panel("spawning very many", "each of them, with the garbage collector at work", spawning, duration, ("each", "", "of")),
+        Panel(
+            "memory",
+            "each of very many idle actors",
+            memory,
+            lambda size: f"{size:,.0f} B",
+            ("each", "", "of"),
+        ),
+        Panel(
+            "spawning very many",
+            "each of them, with the garbage collector at work",
+            spawning,
+            duration,
+            ("each", "", "of"),
+        ),
     ]

@@ -1,9 +1,11 @@
-"""Measurements that need a process of their own: the memory of definitions, the memory of sessions that wait for their model, the time of an import.
+"""Measurements that need a process of their own: the memory of definitions, the memory of sessions
+that wait for their model, the time of an import.
 
-    python -m benchmarks.of_agents.footprint definitions understudy 10000
-    python -m benchmarks.of_agents.footprint sessions understudy 10000
+    python -m benchmarks.of_agents.footprint definitions offbook 10000
+    python -m benchmarks.of_agents.footprint sessions offbook 10000
 
-print one line of JSON. `agents` runs them in a fresh process for each figure, because memory that was used before hides what is used now.
+print one line of JSON. `agents` runs them in a fresh process for each figure, because memory that
+was used before hides what is used now.
 """
 
 from __future__ import annotations
@@ -29,7 +31,16 @@ import psutil
 from benchmarks.contenders.agents_base import ANSWER, KEYS, AgentContender, load_contender
 from benchmarks.lab.process import ProcessFailed, as_users_have_it, in_process
 
-__all__ = ["SESSION_SECONDS", "Definitions", "Import", "Sessions", "import_once", "measure_definitions", "measure_imports", "measure_sessions"]
+__all__ = [
+    "SESSION_SECONDS",
+    "Definitions",
+    "Import",
+    "Sessions",
+    "import_once",
+    "measure_definitions",
+    "measure_imports",
+    "measure_sessions",
+]
 
 # How long each session's model sleeps.
 SESSION_SECONDS = 1.0
@@ -39,7 +50,9 @@ import json, sys, time
 wall, cpu = time.perf_counter(), time.process_time()
 import {module}
 print(json.dumps({{"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu,
-                   "brings": [name for name in ("openai", "pydantic", "httpx", "httpx2") if name in sys.modules], "modules": len(sys.modules)}}))
+                   "brings": [name for name in ("openai", "pydantic", "httpx", "httpx2")
+                              if name in sys.modules],
+                   "modules": len(sys.modules)}}))
 """
 
 
@@ -79,7 +92,9 @@ class Import:
 
 
 def measure_definitions(contender: str, count: int, *, own_tool: bool) -> Definitions:
-    return Definitions(**_in_process("definitions", contender, count, *(["--own-tool"] if own_tool else [])))
+    return Definitions(
+        **_in_process("definitions", contender, count, *(["--own-tool"] if own_tool else []))
+    )
 
 
 def measure_sessions(contender: str, count: int, *, times: int) -> Sessions:
@@ -89,8 +104,16 @@ def measure_sessions(contender: str, count: int, *, times: int) -> Sessions:
 
 
 def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
-    """Interleaved. One more round, before all others, is thrown away: it writes the bytecode, so that the compiler is not measured."""
-    there = {key: module for key, module in modules.items() if find_spec(module.partition(".")[0]) is not None}
+    """Interleaved.
+
+    One more round, before all others, is thrown away: it writes the bytecode, so that the compiler
+    is not measured.
+    """
+    there = {
+        key: module
+        for key, module in modules.items()
+        if find_spec(module.partition(".")[0]) is not None
+    }
     rounds: dict[str, list[dict[str, Any]]] = {key: [] for key in there}
     with TemporaryDirectory() as cache:
         environment = {"PYTHONPYCACHEPREFIX": cache}
@@ -106,16 +129,25 @@ def measure_imports(modules: Mapping[str, str], *, times: int) -> list[Import]:
             seconds=statistics.median(one["seconds"] for one in rounds[key]),
             slowest=max(one["seconds"] for one in rounds[key]),
             cpu_seconds=statistics.median(one["cpu_seconds"] for one in rounds[key]),
-            brings=tuple(name for name in rounds[key][0]["brings"] if name != module.partition(".")[0]),
+            brings=tuple(
+                name for name in rounds[key][0]["brings"] if name != module.partition(".")[0]
+            ),
         )
         for key, module in there.items()
     ]
 
 
-def import_once(module: str, *, interpreter: str | Path = sys.executable, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+def import_once(
+    module: str,
+    *,
+    interpreter: str | Path = sys.executable,
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """The seconds of one import in a fresh interpreter, by the clock and of the processor."""
     command = [str(interpreter), "-P", "-c", _IMPORT.format(module=module)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=as_users_have_it(environment))
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, env=as_users_have_it(environment)
+    )
     if done.returncode:
         msg = f"import {module} ended with {done.returncode}:\n{done.stderr[-2000:]}"
         raise ProcessFailed(msg)
@@ -160,17 +192,32 @@ async def _sessions(contender: AgentContender, count: int) -> Sessions:
     answers = await contender.all_at_once([once(number) for number in range(count)])
     wall, cpu = perf_counter() - wall, process_time() - cpu
     if set(answers) != {ANSWER} or waiting != count:
-        msg = f"{contender.key}: {waiting} calls of the model for {count} sessions, and the answers {set(answers)}"
+        msg = (
+            f"{contender.key}: {waiting} calls of the model for {count} sessions, and the "
+            f"answers {set(answers)}"
+        )
         raise AssertionError(msg)
-    return Sessions(contender.key, count, wall, SESSION_SECONDS, cpu, (resident - before) / count, threads - threads_before)
+    return Sessions(
+        contender.key,
+        count,
+        wall,
+        SESSION_SECONDS,
+        cpu,
+        (resident - before) / count,
+        threads - threads_before,
+    )
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("definitions", "sessions"))
     parser.add_argument("contender", choices=KEYS)
     parser.add_argument("count", type=int)
-    parser.add_argument("--own-tool", action="store_true", help="each definition has a tool of its own")
+    parser.add_argument(
+        "--own-tool", action="store_true", help="each definition has a tool of its own"
+    )
     options = parser.parse_args()
     contender = load_contender(options.contender)
     if options.what == "definitions":

@@ -15,7 +15,7 @@ from benchmarks.of_agents.budgets import Figures
 __all__ = ["draw_page"]
 
 _COLOURS = {
-    "understudy": "#0b6e4f",
+    "offbook": "#0b6e4f",
     "openai-agents": "#d1603d",
     "agno": "#5b5f97",
     "autogen-agentchat": "#b08ea2",
@@ -24,25 +24,46 @@ _COLOURS = {
 
 
 def draw_page(
-    output: Path, measures: Sequence[Measure], figures: Figures, *, fields: Sequence[AgentContender], machine: Mapping[str, Any], rounds: int
+    output: Path,
+    measures: Sequence[Measure],
+    figures: Figures,
+    *,
+    fields: Sequence[AgentContender],
+    machine: Mapping[str, Any],
+    rounds: int,
 ) -> list[Path]:
-    rows = {one.key: Row(one.title, _COLOURS.get(one.key, "#777777"), bold=one.key == REFERENCE) for one in fields}
+    rows = {
+        one.key: Row(one.title, _COLOURS.get(one.key, "#777777"), bold=one.key == REFERENCE)
+        for one in fields
+    }
     written = []
     for placement in dict.fromkeys(one.placement for one in figures.series):
-        found = {(one.measure, one.contender): one for one in figures.series if one.placement == placement}
+        found = {
+            (one.measure, one.contender): one
+            for one in figures.series
+            if one.placement == placement
+        }
         measured = {key for key, _ in found}
-        panels = [measure_panel(measure, found, fields, REFERENCE) for measure in measures if measure.key in measured and measure.key != "event"]
+        panels = [
+            measure_panel(measure, found, fields, REFERENCE)
+            for measure in measures
+            if measure.key in measured and measure.key != "event"
+        ]
         panels += _processes(figures, fields)
         if not panels:
             continue
         written += draw(
             output.with_name(f"{output.stem}-{placement.name}.json"),
             title="Agents: what a run costs",
-            subtitle=f"Shorter is better, and each line of the grid is ten times the one before. The process ran {where(placement.name)}.",
+            subtitle=(
+                "Shorter is better, and each line of the grid is ten times the one before. The "
+                f"process ran {where(placement.name)}."
+            ),
             rows=rows,
             panels=panels,
             footnote=(
-                f"{machine['processor']}, {machine['cores']} cores, {machine['python']}, load {machine['load']}; {rounds} rounds, interleaved. "
+                f"{machine['processor']}, {machine['cores']} cores, {machine['python']}, "
+                f"load {machine['load']}; {rounds} rounds, interleaved. "
                 "Ratios are those of operations per second, and medians of the rounds."
             ),
         )
@@ -53,17 +74,59 @@ def _processes(figures: Figures, fields: Sequence[AgentContender]) -> list[Panel
     keys = [one.key for one in fields]
     panels = []
     if figures.definitions:
-        bars = _bars(keys, {one.contender: Bar(max(one.bytes_each, 1.0), None, "shared") for one in figures.definitions if not one.own_tool})
-        panels.append(Panel("W1 memory of a definition", "with a tool that all share", bars, amount, ("each", "", "tool")))
+        bars = _bars(
+            keys,
+            {
+                one.contender: Bar(max(one.bytes_each, 1.0), None, "shared")
+                for one in figures.definitions
+                if not one.own_tool
+            },
+        )
+        panels.append(
+            Panel(
+                "W1 memory of a definition",
+                "with a tool that all share",
+                bars,
+                amount,
+                ("each", "", "tool"),
+            )
+        )
     if figures.sessions:
         most = {one.contender: one for one in sorted(figures.sessions, key=lambda one: one.count)}
-        memory = {key: Bar(max(one.bytes_each, 1.0), None, f"{one.count:,}") for key, one in most.items()}
+        memory = {
+            key: Bar(max(one.bytes_each, 1.0), None, f"{one.count:,}") for key, one in most.items()
+        }
         walls = {key: Bar(one.wall_seconds, None, f"{one.count:,}") for key, one in most.items()}
-        panels.append(Panel("W6 memory of a session", "each of very many that wait for their model", _bars(keys, memory), amount, ("each", "", "of")))
-        panels.append(Panel("W6 wall time of all", "each model sleeps one second", _bars(keys, walls), duration, ("wall", "", "of")))
+        panels.append(
+            Panel(
+                "W6 memory of a session",
+                "each of very many that wait for their model",
+                _bars(keys, memory),
+                amount,
+                ("each", "", "of"),
+            )
+        )
+        panels.append(
+            Panel(
+                "W6 wall time of all",
+                "each model sleeps one second",
+                _bars(keys, walls),
+                duration,
+                ("wall", "", "of"),
+            )
+        )
     if figures.imports:
-        bars = _bars(keys, {one.contender: Bar(one.seconds, one.slowest) for one in figures.imports if one.contender in keys})
-        panels.append(Panel("W8 import", "in a fresh interpreter", bars, duration, ("median", "slowest", "")))
+        bars = _bars(
+            keys,
+            {
+                one.contender: Bar(one.seconds, one.slowest)
+                for one in figures.imports
+                if one.contender in keys
+            },
+        )
+        panels.append(
+            Panel("W8 import", "in a fresh interpreter", bars, duration, ("median", "slowest", ""))
+        )
     return panels
 
 

@@ -8,15 +8,34 @@ from typing import Final
 from benchmarks.contenders.base import Load
 from benchmarks.lab.report import Measure
 
-__all__ = ["FULL", "IN_PROCESSES", "MEASURES", "PEERS_MODULES", "QUICK", "SIZES_FULL", "SIZES_QUICK", "WAITS"]
+__all__ = [
+    "FULL",
+    "IN_PROCESSES",
+    "MEASURES",
+    "PEERS_MODULES",
+    "QUICK",
+    "SIZES_FULL",
+    "SIZES_QUICK",
+    "WAITS",
+]
 
 # In rounds that are interleaved: one operation is a definition, a run, a transfer or an event.
 MEASURES: Final = (
-    Measure("define_shared", "W1 define, shared tool", "one definition of an agent with a tool that all share"),
+    Measure(
+        "define_shared",
+        "W1 define, shared tool",
+        "one definition of an agent with a tool that all share",
+    ),
     Measure("define_own", "W1 define, own tool", "one definition of an agent with a new tool"),
-    Measure("define_ready", "W1 the same, until it runs", "and a Runner around it, with the tool's schema"),
+    Measure(
+        "define_ready",
+        "W1 the same, until it runs",
+        "and a Runner around it, with the tool's schema",
+    ),
     Measure("turn", "W2 one turn", "one run: the model answers at once"),
-    Measure("turns_at_once", "W2c one turn, at once", "one of 1,000 runs that are started together"),
+    Measure(
+        "turns_at_once", "W2c one turn, at once", "one of 1,000 runs that are started together"
+    ),
     Measure("turns_alive", "W2c one turn, all alive", "the same, each model giving way once"),
     Measure("tool", "W3 tool, async", "one run: a call of an async tool, the answer"),
     Measure("tool_thread", "W3 tool, in a thread", "one run: the same with a plain def"),
@@ -26,7 +45,11 @@ MEASURES: Final = (
     Measure("handoff", "W4 handoff", "one run: one hands over by handoff(), the other answers"),
     Measure("handoffs_10", "W4 one of 10 handoffs", "one handoff in a run with 10"),
     Measure("handoffs_200", "W4 one of 200 handoffs", "one handoff in a run with 200"),
-    Measure("resumes_memory", "W7 interrupt, resume", "one run: its tool waits to be approved; kept in memory, and resumed"),
+    Measure(
+        "resumes_memory",
+        "W7 interrupt, resume",
+        "one run: its tool waits to be approved; kept in memory, and resumed",
+    ),
     Measure("resumes_sqlite", "W7 the same, in SQLite", "the same, kept in a file"),
     Measure("event", "an event", "making an event and stamping it"),
 )
@@ -84,12 +107,20 @@ QUICK: Final[Mapping[str, Load]] = {
 }
 
 # The sizes and repetitions of the measurements in processes of their own.
-SIZES_FULL: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (10_000,), "sessions": (1_000, 10_000), "imports": (7,)}
-SIZES_QUICK: Final[Mapping[str, tuple[int, ...]]] = {"definitions": (500,), "sessions": (200,), "imports": (1,)}
+SIZES_FULL: Final[Mapping[str, tuple[int, ...]]] = {
+    "definitions": (10_000,),
+    "sessions": (1_000, 10_000),
+    "imports": (7,),
+}
+SIZES_QUICK: Final[Mapping[str, tuple[int, ...]]] = {
+    "definitions": (500,),
+    "sessions": (200,),
+    "imports": (1,),
+}
 
 # The module that is imported, by contender; the last two are heavy libraries, for comparison.
 PEERS_MODULES: Final[Mapping[str, str]] = {
-    "understudy": "understudy.actors",
+    "offbook": "offbook.actors",
     "openai-agents": "agents",
     "agno": "agno.agent",
     "autogen-agentchat": "autogen_agentchat.agents",

@@ -1,4 +1,6 @@
-"""The program of the benchmark's hosts: an agent that does nothing, shows events, or makes steps, as it is told."""
+"""The program of the benchmark's hosts: an agent that does nothing, shows events, or makes steps,
+as it is told.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Literal
 
-from understudy.actors import Agent
-from understudy.runtime import Actor, ActorSystem, AgentContext, AgentEvent, AgentInput, MessageDelta, Runner, SQLiteStore
+from offbook.actors import Agent
+from offbook.runtime import (
+    Actor,
+    ActorSystem,
+    AgentContext,
+    AgentEvent,
+    AgentInput,
+    MessageDelta,
+    Runner,
+    SQLiteStore,
+)
 
 _STEP_SECONDS = 0.1
 
 
 class Worker(Agent):
-    """`events N`: so many pieces of a message. `steps N`: so many steps of a tenth of a second. Anything else: one message."""
+    """`events N`: so many pieces of a message.
+
+    `steps N`: so many steps of a tenth of a second. Anything else: one message.
+    """
 
     def __init__(self) -> None:
         super().__init__(name="Worker")
@@ -39,9 +53,13 @@ class Echo(Actor):
 
 
 @asynccontextmanager
-async def _runner(system: ActorSystem, durability: Literal["none", "step"]) -> AsyncIterator[Runner]:
+async def _runner(
+    system: ActorSystem, durability: Literal["none", "step"]
+) -> AsyncIterator[Runner]:
     async with SQLiteStore(os.environ["BENCH_STORE"]) as store:
-        yield Runner(Worker(), system=system, store=store, durability=durability, coalesce_deltas=False)
+        yield Runner(
+            Worker(), system=system, store=store, durability=durability, coalesce_deltas=False
+        )
 
 
 def unkept(system: ActorSystem) -> object:

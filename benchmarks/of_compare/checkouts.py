@@ -1,6 +1,8 @@
-"""A revision to be measured: a worktree of the repository, installed into an environment of its own. Both are in a temporary folder, and gone at the end.
+"""A revision to be measured: a worktree of the repository, installed into an environment of its
+own. Both are in a temporary folder, and gone at the end.
 
-The benchmark's own code is that of the tree in which it runs, for both revisions; of theirs, only what is installed is used.
+The benchmark's own code is that of the tree in which it runs, for both revisions; of theirs, only
+what is installed is used.
 """
 
 from __future__ import annotations
@@ -37,38 +39,67 @@ class Checkout:
 
 
 def _call(*command: str | Path, cwd: Path = ROOT) -> str:
-    done = subprocess.run([str(part) for part in command], check=False, capture_output=True, text=True, cwd=cwd)
+    done = subprocess.run(
+        [str(part) for part in command], check=False, capture_output=True, text=True, cwd=cwd
+    )
     if done.returncode:
-        msg = f"{' '.join(str(part) for part in command[:5])} ended with {done.returncode}: {(done.stderr or done.stdout)[-_TAIL:].strip()}"
+        msg = (
+            f"{' '.join(str(part) for part in command[:5])} ended with {done.returncode}: "
+            f"{(done.stderr or done.stdout)[-_TAIL:].strip()}"
+        )
         raise CheckoutFailed(msg)
     return done.stdout.strip()
 
 
 def commit_of(revision: str, repository: Path = ROOT) -> str:
-    """The commit of a revision. `.` is the working tree as it is: its tracked files, in a commit of their own that no branch has."""
+    """The commit of a revision.
+
+    `.` is the working tree as it is: its tracked files, in a commit of their own that no branch
+    has.
+    """
     if revision == ".":
-        identity = ("-c", "user.name=benchmarks", "-c", "user.email=benchmarks@localhost")  # for a machine on which git knows none
-        return _call("git", *identity, "stash", "create", cwd=repository) or _call("git", "rev-parse", "HEAD", cwd=repository)
+        identity = (
+            "-c",
+            "user.name=benchmarks",
+            "-c",
+            "user.email=benchmarks@localhost",
+        )  # for a machine on which git knows none
+        return _call("git", *identity, "stash", "create", cwd=repository) or _call(
+            "git", "rev-parse", "HEAD", cwd=repository
+        )
     try:
-        return _call("git", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", cwd=repository)
+        return _call(
+            "git", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", cwd=repository
+        )
     except CheckoutFailed:
         msg = f"There is no revision {revision!r} in {repository}."
         raise CheckoutFailed(msg) from None
 
 
 @contextmanager
-def both_checked_out(first: str, second: str, repository: Path = ROOT) -> Iterator[tuple[Checkout, Checkout]]:
-    """Both revisions, ready to be measured. Their folders have names of one length, because the length of a path may shift what is measured."""
+def both_checked_out(
+    first: str, second: str, repository: Path = ROOT
+) -> Iterator[tuple[Checkout, Checkout]]:
+    """Both revisions, ready to be measured.
+
+    Their folders have names of one length, because the length of a path may shift what is measured.
+    """
     commits = commit_of(first, repository), commit_of(second, repository)
-    with TemporaryDirectory(prefix="understudy-compare-") as folder:
+    with TemporaryDirectory(prefix="offbook-compare-") as folder:
         places = Path(folder) / "a", Path(folder) / "b"
         try:
             for commit, place in zip(commits, places, strict=True):
                 _call("git", "worktree", "add", "--detach", place / "tree", commit, cwd=repository)
             with ThreadPoolExecutor(2) as both:
                 interpreters = list(both.map(_installed, places))
-            subjects = [_call("git", "show", "--no-patch", "--format=%s", commit, cwd=repository) for commit in commits]
-            yield (Checkout(first, commits[0], subjects[0], interpreters[0]), Checkout(second, commits[1], subjects[1], interpreters[1]))
+            subjects = [
+                _call("git", "show", "--no-patch", "--format=%s", commit, cwd=repository)
+                for commit in commits
+            ]
+            yield (
+                Checkout(first, commits[0], subjects[0], interpreters[0]),
+                Checkout(second, commits[1], subjects[1], interpreters[1]),
+            )
         finally:
             for place in places:
                 if (place / "tree").exists():

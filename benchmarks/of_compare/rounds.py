@@ -1,6 +1,8 @@
-"""Both revisions by turns: a block is a new pair of processes, and in it each round of the one has a round of the other beside it.
+"""Both revisions by turns: a block is a new pair of processes, and in it each round of the one has
+a round of the other beside it.
 
-Which one begins changes from round to round and from block to block, so that neither is always the first after something else.
+Which one begins changes from round to round and from block to block, so that neither is always the
+first after something else.
 """
 
 from __future__ import annotations
@@ -34,18 +36,27 @@ def measure(
     pairs: int,
     seconds: float,
     provider: str,
-    contender: str = "understudy",
+    contender: str = "offbook",
     on_pair: Callable[[str], object] = lambda _: None,
 ) -> list[Compared]:
     found = [Compared(workload) for workload in loads]
     for block in range(blocks):
-        workers = tuple(Worker(contender, interpreter, timeout=_TIMEOUT) for interpreter in interpreters)
+        workers = tuple(
+            Worker(contender, interpreter, timeout=_TIMEOUT) for interpreter in interpreters
+        )
         try:
             for compared in found:
                 for costs in (*compared.cpu, *compared.wall):
                     costs.append([])
                 for pair in range(pairs):
-                    _one_pair(workers, compared, loads[compared.workload], (block + pair) % 2, seconds, provider)
+                    _one_pair(
+                        workers,
+                        compared,
+                        loads[compared.workload],
+                        (block + pair) % 2,
+                        seconds,
+                        provider,
+                    )
                     on_pair(compared.workload)
         finally:
             for worker in workers:
@@ -53,8 +64,16 @@ def measure(
     return found
 
 
-def _one_pair(workers: Sequence[Worker], compared: Compared, load: Load, first: int, seconds: float, provider: str) -> None:
-    if compared.workload not in workers[0].loads:  # the two have the same number of operations: that which the first one fits into the time
+def _one_pair(
+    workers: Sequence[Worker],
+    compared: Compared,
+    load: Load,
+    first: int,
+    seconds: float,
+    provider: str,
+) -> None:
+    # The two have the same number of operations: that which the first one fits into the time.
+    if compared.workload not in workers[0].loads:
         workers[1].start()
         workers[0].round(compared.workload, load, provider=provider, seconds=seconds)
         workers[1].round(compared.workload, load, provider=provider, seconds=seconds)

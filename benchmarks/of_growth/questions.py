@@ -67,7 +67,14 @@ QUESTIONS: Final[Mapping[str, Question]] = {
             (500, 1_000),
         ),
         Question(
-            "waiting_runs", "A run that waits for its model", "memory of one", "runs that wait", "bytes", "flat", (1_000, 2_000, 5_000, 10_000), (500, 1_000)
+            "waiting_runs",
+            "A run that waits for its model",
+            "memory of one",
+            "runs that wait",
+            "bytes",
+            "flat",
+            (1_000, 2_000, 5_000, 10_000),
+            (500, 1_000),
         ),
     )
 }

@@ -1,4 +1,6 @@
-"""One size of one question, in a process of its own: `python -m benchmarks.of_growth.worker history 100` prints one line of JSON."""
+"""One size of one question, in a process of its own: `python -m benchmarks.of_growth.worker history
+100` prints one line of JSON.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from typing import Any
 import psutil
 
 from benchmarks.contenders.agents_base import ANSWER, QUESTION
-from benchmarks.contenders.agents_understudy import GivingWay, Instant, UnderstudyAgents
+from benchmarks.contenders.agents_offbook import GivingWay, Instant, OffbookAgents
 from benchmarks.of_growth.questions import QUESTIONS
-from understudy.actors import ChatModelAgent
-from understudy.runtime import MemoryStore, Message, ModelRequest, Runner
+from offbook.actors import ChatModelAgent
+from offbook.runtime import MemoryStore, Message, ModelRequest, Runner
 
 __all__ = ["MEASURES"]
 
@@ -42,9 +44,16 @@ async def _per_operation(once: Callable[[], Coroutine[Any, Any, int]], least: fl
 
 
 async def history(size: int, least: float) -> float:
-    """One turn of each of many sessions with so long a history. What fills them, and the turn that makes a session ready, are not counted."""
+    """One turn of each of many sessions with so long a history.
+
+    What fills them, and the turn that makes a session ready, are not counted.
+    """
     runner = Runner(ChatModelAgent(name="a", model=Instant()), store=MemoryStore())
-    said = [message for number in range((size - 1) // 2) for message in (Message.user(f"Question {number}?"), Message.assistant(f"Answer {number}."))]
+    said = [
+        message
+        for number in range((size - 1) // 2)
+        for message in (Message.user(f"Question {number}?"), Message.assistant(f"Answer {number}."))
+    ]
     said = [*said, Message.user("And?")] if len(said) < size else said
     seconds, turns, number = 0.0, 0, 0
     while seconds < least or turns < _WARM_UP:
@@ -64,7 +73,7 @@ async def history(size: int, least: float) -> float:
 
 
 async def transfers(size: int, least: float) -> float:
-    once = UnderstudyAgents().relay(size)
+    once = OffbookAgents().relay(size)
 
     async def some() -> int:
         if await once() != ANSWER:
@@ -145,12 +154,21 @@ MEASURES: dict[str, Callable[[int, float], Coroutine[Any, Any, float]]] = {
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("question", choices=[*QUESTIONS])
     parser.add_argument("size", type=int)
-    parser.add_argument("--least", type=float, default=_LEAST_SECONDS, help="CPU seconds that are measured, at least")
+    parser.add_argument(
+        "--least",
+        type=float,
+        default=_LEAST_SECONDS,
+        help="CPU seconds that are measured, at least",
+    )
     options = parser.parse_args()
-    print(json.dumps({"figure": asyncio.run(MEASURES[options.question](options.size, options.least))}))
+    print(
+        json.dumps({"figure": asyncio.run(MEASURES[options.question](options.size, options.least))})
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Who is asked: a run over HTTP by this project on both of its ways, by the `openai` client, and by hand on aiohttp.
+"""Who is asked: a run over HTTP by this project on both of its ways, by the `openai` client, and by
+hand on aiohttp.
 
-Each contender makes a function for a kind of run, which returns the text that came; over `paced`, a function that is told of each piece as it comes.
+Each contender makes a function for a kind of run, which returns the text that came; over `paced`, a
+function that is told of each piece as it comes.
 """
 
 from __future__ import annotations
@@ -9,13 +11,26 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-__all__ = ["CONTENDERS", "HISTORY", "INSTRUCTION", "MODEL", "QUESTION", "Contender", "Once", "weather"]
+__all__ = [
+    "CONTENDERS",
+    "HISTORY",
+    "INSTRUCTION",
+    "MODEL",
+    "QUESTION",
+    "Contender",
+    "Once",
+    "weather",
+]
 
 MODEL: Final = "gpt-4o"
 INSTRUCTION: Final = "Be brief."
 QUESTION: Final = "How much is one and two?"
 HISTORY: Final = [
-    ("user" if number % 2 == 0 else "assistant", f"message {number} of a conversation that has been going on for a while, as they do") for number in range(100)
+    (
+        "user" if number % 2 == 0 else "assistant",
+        f"message {number} of a conversation that has been going on for a while, as they do",
+    )
+    for number in range(100)
 ]
 
 Once = Callable[[], Awaitable[str]]
@@ -43,11 +58,16 @@ class ByHand(Contender):
         import aiohttp
 
         super().__init__(base_url)
-        self.session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=_trusted()))
+        self.session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=_trusted())
+        )
         self.url = f"{base_url}/chat/completions"
 
     def body(self, *earlier: tuple[str, str], **more: Any) -> dict[str, Any]:
-        messages = [{"role": role, "content": text} for role, text in (("system", INSTRUCTION), *earlier, ("user", QUESTION))]
+        messages = [
+            {"role": role, "content": text}
+            for role, text in (("system", INSTRUCTION), *earlier, ("user", QUESTION))
+        ]
         return {"model": MODEL, "messages": messages, **more}
 
     def whole(self, *earlier: tuple[str, str]) -> Once:
@@ -60,7 +80,10 @@ class ByHand(Contender):
     def stream(self, *earlier: tuple[str, str]) -> Once:
         async def once() -> str:
             pieces = []
-            async with self.session.post(self.url, json=self.body(*earlier, stream=True, stream_options={"include_usage": True})) as response:
+            async with self.session.post(
+                self.url,
+                json=self.body(*earlier, stream=True, stream_options={"include_usage": True}),
+            ) as response:
                 async for line in response.content:
                     if line.startswith(b"data: {"):
                         choices = json.loads(line[6:])["choices"]
@@ -90,11 +113,16 @@ class Client(Contender):
         self.client = AsyncOpenAI(api_key="none", base_url=base_url, max_retries=0, timeout=600)
 
     def messages(self, *earlier: tuple[str, str]) -> Any:
-        return [{"role": role, "content": text} for role, text in (("system", INSTRUCTION), *earlier, ("user", QUESTION))]
+        return [
+            {"role": role, "content": text}
+            for role, text in (("system", INSTRUCTION), *earlier, ("user", QUESTION))
+        ]
 
     def whole(self, *earlier: tuple[str, str]) -> Once:
         async def once() -> str:
-            completion = await self.client.chat.completions.create(model=MODEL, messages=self.messages(*earlier))
+            completion = await self.client.chat.completions.create(
+                model=MODEL, messages=self.messages(*earlier)
+            )
             return completion.choices[0].message.content or ""
 
         return once
@@ -102,8 +130,12 @@ class Client(Contender):
     def stream(self, *earlier: tuple[str, str]) -> Once:
         async def once() -> str:
             options: Any = {"include_usage": True}
-            stream = await self.client.chat.completions.create(model=MODEL, messages=self.messages(*earlier), stream=True, stream_options=options)
-            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
+            stream = await self.client.chat.completions.create(
+                model=MODEL, messages=self.messages(*earlier), stream=True, stream_options=options
+            )
+            return "".join(
+                [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+            )
 
         return once
 
@@ -117,18 +149,18 @@ class Client(Contender):
         await self.client.close()
 
 
-class Understudy(Contender):
+class Offbook(Contender):
     """A run by a `Runner`, over the wire."""
 
     def __init__(self, base_url: str) -> None:
-        from understudy.runtime import OpenAIChatModel
+        from offbook.runtime import OpenAIChatModel
 
         super().__init__(base_url)
         self.model = OpenAIChatModel(MODEL, api_key="none", base_url=base_url)
 
     def runner(self, **more: Any) -> Any:
-        from understudy.actors import ChatModelAgent
-        from understudy.runtime import Runner
+        from offbook.actors import ChatModelAgent
+        from offbook.runtime import Runner
 
         return Runner(ChatModelAgent(name="a", instruction=INSTRUCTION, model=self.model, **more))
 
@@ -139,7 +171,7 @@ class Understudy(Contender):
         return self._stream(self.runner(), QUESTION)
 
     def tool(self) -> Once:
-        from understudy.actors import tool
+        from offbook.actors import tool
 
         async def cold(city: str) -> str:
             """The weather in a city."""
@@ -164,9 +196,12 @@ class Understudy(Contender):
         return once
 
     def _messages(self) -> Any:
-        from understudy.runtime import Message
+        from offbook.runtime import Message
 
-        return [Message.user(text) if role == "user" else Message.assistant(text) for role, text in (*HISTORY, ("user", QUESTION))]
+        return [
+            Message.user(text) if role == "user" else Message.assistant(text)
+            for role, text in (*HISTORY, ("user", QUESTION))
+        ]
 
     def _whole(self, runner: Any, asked: Any) -> Once:
         async def once() -> str:
@@ -176,7 +211,13 @@ class Understudy(Contender):
 
     def _stream(self, runner: Any, asked: Any) -> Once:
         async def once() -> str:
-            return "".join([event.delta.content async for event in runner.run(asked, streaming=True) if event.delta is not None])
+            return "".join(
+                [
+                    event.delta.content
+                    async for event in runner.run(asked, streaming=True)
+                    if event.delta is not None
+                ]
+            )
 
         return once
 
@@ -184,13 +225,13 @@ class Understudy(Contender):
         await self.model.aclose()
 
 
-class UnderstudyByClient(Understudy):
+class OffbookByClient(Offbook):
     """The same with `client=`: through the `openai` client."""
 
     def __init__(self, base_url: str) -> None:
         from openai import AsyncOpenAI
 
-        from understudy.runtime import OpenAIChatModel
+        from offbook.runtime import OpenAIChatModel
 
         super().__init__(base_url)
         self.client = AsyncOpenAI(api_key="none", base_url=base_url, max_retries=0, timeout=600)
@@ -207,8 +248,8 @@ def _trusted() -> Any:
 
 
 CONTENDERS: Final[dict[str, type[Contender]]] = {
-    "understudy": Understudy,
-    "understudy, client=": UnderstudyByClient,
+    "offbook": Offbook,
+    "offbook, client=": OffbookByClient,
     "openai client": Client,
     "aiohttp by hand": ByHand,
 }

@@ -1,10 +1,21 @@
-"""Other frameworks over HTTP, as their documentation has it: tracing and telemetry off, no database. Each is imported in its own process alone."""
+"""Other frameworks over HTTP, as their documentation has it: tracing and telemetry off, no
+database. Each is imported in its own process alone.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from benchmarks.of_http.contenders import HISTORY, INSTRUCTION, MODEL, QUESTION, Client, Contender, Once, weather
+from benchmarks.of_http.contenders import (
+    HISTORY,
+    INSTRUCTION,
+    MODEL,
+    QUESTION,
+    Client,
+    Contender,
+    Once,
+    weather,
+)
 
 __all__ = ["PEERS"]
 
@@ -16,7 +27,9 @@ class Agno(Contender):
         from agno.models.openai import OpenAIChat
 
         super().__init__(base_url)
-        self.model = OpenAIChat(id=MODEL, base_url=base_url, api_key="none", max_retries=0, timeout=600)
+        self.model = OpenAIChat(
+            id=MODEL, base_url=base_url, api_key="none", max_retries=0, timeout=600
+        )
 
     def agent(self, **more: Any) -> Any:
         from agno.agent import Agent
@@ -55,7 +68,13 @@ class Agno(Contender):
 
     def _stream(self, agent: Any, asked: Any) -> Once:
         async def once() -> str:
-            return "".join([event.content async for event in agent.arun(asked, stream=True) if event.event == "RunContent"])
+            return "".join(
+                [
+                    event.content
+                    async for event in agent.arun(asked, stream=True)
+                    if event.event == "RunContent"
+                ]
+            )
 
         return once
 
@@ -67,7 +86,12 @@ class OpenAIAgents(Client):
         from agents import Agent, OpenAIChatCompletionsModel, set_tracing_disabled
 
         set_tracing_disabled(True)
-        return Agent(name="a", instructions=INSTRUCTION, model=OpenAIChatCompletionsModel(MODEL, self.client), **more)
+        return Agent(
+            name="a",
+            instructions=INSTRUCTION,
+            model=OpenAIChatCompletionsModel(MODEL, self.client),
+            **more,
+        )
 
     def whole(self, *_: Any) -> Once:
         return self._whole(self.agent(), QUESTION)
@@ -122,7 +146,12 @@ class PydanticAI(Client):
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.providers.openai import OpenAIProvider
 
-        return Agent(OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=self.client)), name="a", instructions=INSTRUCTION, **more)
+        return Agent(
+            OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=self.client)),
+            name="a",
+            instructions=INSTRUCTION,
+            **more,
+        )
 
     def whole(self, *_: Any) -> Once:
         return self._whole(self.agent())
@@ -146,7 +175,12 @@ class PydanticAI(Client):
     def _messages(self) -> Any:
         from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-        return [ModelRequest([UserPromptPart(text)]) if role == "user" else ModelResponse([TextPart(text)]) for role, text in HISTORY]
+        return [
+            ModelRequest([UserPromptPart(text)])
+            if role == "user"
+            else ModelResponse([TextPart(text)])
+            for role, text in HISTORY
+        ]
 
     def _whole(self, agent: Any, **more: Any) -> Once:
         async def once() -> str:
@@ -170,7 +204,12 @@ class LangChain(Contender):
         from langchain_openai import ChatOpenAI
 
         return create_agent(
-            ChatOpenAI(model=MODEL, base_url=self.base_url, api_key="none", max_retries=0, timeout=600), list(tools), system_prompt=INSTRUCTION, name="a"
+            ChatOpenAI(
+                model=MODEL, base_url=self.base_url, api_key="none", max_retries=0, timeout=600
+            ),
+            list(tools),
+            system_prompt=INSTRUCTION,
+            name="a",
         )
 
     def whole(self) -> Once:
@@ -203,9 +242,21 @@ class LangChain(Contender):
 
     def _stream(self, agent: Any, messages: Any) -> Once:
         async def once() -> str:
-            return "".join([str(chunk.content) async for chunk, _ in agent.astream({"messages": messages}, stream_mode="messages")])
+            return "".join(
+                [
+                    str(chunk.content)
+                    async for chunk, _ in agent.astream(
+                        {"messages": messages}, stream_mode="messages"
+                    )
+                ]
+            )
 
         return once
 
 
-PEERS: Final[dict[str, type[Contender]]] = {"agno": Agno, "openai-agents": OpenAIAgents, "pydantic-ai": PydanticAI, "langchain": LangChain}
+PEERS: Final[dict[str, type[Contender]]] = {
+    "agno": Agno,
+    "openai-agents": OpenAIAgents,
+    "pydantic-ai": PydanticAI,
+    "langchain": LangChain,
+}

@@ -1,7 +1,9 @@
-"""One contender in a process of its own, which makes rounds: `python -m benchmarks.of_http.process CONTENDER`, a request in each line, a line for each answer.
+"""One contender in a process of its own, which makes rounds: `python -m benchmarks.of_http.process
+CONTENDER`, a request in each line, a line for each answer.
 
-A round: `width` workers take turns off a common count until `turns` are done. The CPU time is that of the whole process. One round before the first is for the
-warming up of interpreter, imports and connections.
+A round: `width` workers take turns off a common count until `turns` are done. The CPU time is that
+of the whole process. One round before the first is for the warming up of interpreter, imports and
+connections.
 """
 
 from __future__ import annotations
@@ -45,11 +47,18 @@ async def one_round(contender: Contender, kind: str, width: int, turns: int) -> 
     wall, cpu = perf_counter(), process_time()
     await asyncio.gather(*(work() for _ in range(width)))
     wall, cpu = perf_counter() - wall, process_time() - cpu
-    return {"cpu": cpu / turns, "wall": wall / turns, "p50": percentile(latencies, 50), "p99": percentile(latencies, 99)}
+    return {
+        "cpu": cpu / turns,
+        "wall": wall / turns,
+        "p50": percentile(latencies, 50),
+        "p99": percentile(latencies, 99),
+    }
 
 
 async def _paced(contender: Any, width: int) -> dict[str, Any]:
-    """How far behind the server the pieces are, and how much memory a stream takes while all are open."""
+    """How far behind the server the pieces are, and how much memory a stream takes while all are
+    open.
+    """
     once = contender.paced()
     first: list[float] = []
     behind: list[float] = []

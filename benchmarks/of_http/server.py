@@ -1,13 +1,18 @@
-"""The provider of `http`: the same reply to every request, whole or in chunks, with or without TLS, at once or in three seconds.
+"""The provider of `http`: the same reply to every request, whole or in chunks, with or without TLS,
+at once or in three seconds.
 
-    python -m benchmarks.of_http.server                               prints its port, and serves until its standard input ends
+    python -m benchmarks.of_http.server                               prints its port, and serves
+    until its standard input ends
     python -m benchmarks.of_http.server --certificate F --key F       over TLS
 
-It knows as much of HTTP as the clients need: requests with a Content-Length, on connections that are kept open. What it answers follows from the request:
+It knows as much of HTTP as the clients need: requests with a Content-Length, on connections that
+are kept open. What it answers follows from the request:
 
-    stream              the same text in 60 chunks, each in a segment of its own, and the usage in the last
+    stream              the same text in 60 chunks, each in a segment of its own, and the usage in
+                        the last
     tools, no result    one call of the first tool
-    /paced/v1           60 chunks over three seconds, each of which says when it was sent, in nanoseconds of the machine's monotonic clock
+    /paced/v1           60 chunks over three seconds, each of which says when it was sent, in
+                        nanoseconds of the machine's monotonic clock
 """
 
 from __future__ import annotations
@@ -31,13 +36,28 @@ _SECONDS: Final = 3.0
 TEXT: Final = " ".join(["word"] * WORDS)
 _USAGE: Final = {"prompt_tokens": 12, "completion_tokens": 60, "total_tokens": 72}
 _TOOL: Final = re.compile(rb'"function":\s*\{[^{}]*?"name":\s*"(\w+)"')
-_HEAD: Final = {"id": "chatcmpl-BcR6q3mZ0nV7wK1xY9uT2sD4eF8gH", "created": 1_700_000_000, "model": "gpt-4o-2024-08-06", "system_fingerprint": "fp_44709d6fcb"}
+_HEAD: Final = {
+    "id": "chatcmpl-BcR6q3mZ0nV7wK1xY9uT2sD4eF8gH",
+    "created": 1_700_000_000,
+    "model": "gpt-4o-2024-08-06",
+    "system_fingerprint": "fp_44709d6fcb",
+}
 
 
 def _whole(message: dict[str, Any], reason: str) -> bytes:
-    choice = {"index": 0, "message": {"role": "assistant", "refusal": None, **message}, "logprobs": None, "finish_reason": reason}
-    body = json.dumps({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE}).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "refusal": None, **message},
+        "logprobs": None,
+        "finish_reason": reason,
+    }
+    body = json.dumps(
+        {**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
+    ).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
+        len(body),
+        body,
+    )
 
 
 def _chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
@@ -54,15 +74,27 @@ def _framed(data: bytes) -> bytes:
 
 
 def _calling(name: str) -> dict[str, Any]:
-    return {"id": "call_abc", "type": "function", "function": {"name": name, "arguments": '{"city":"Paris"}'}}
+    return {
+        "id": "call_abc",
+        "type": "function",
+        "function": {"name": name, "arguments": '{"city":"Paris"}'},
+    }
 
 
-_OPENING: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+_OPENING: Final = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: "
+    b"chunked\r\n\r\n"
+)
 _END: Final = (
     _chunk({}, "stop"),
-    _event({**_HEAD, "object": "chat.completion.chunk", "choices": [], "usage": _USAGE}) + _framed(b"data: [DONE]\n\n") + b"0\r\n\r\n",
+    _event({**_HEAD, "object": "chat.completion.chunk", "choices": [], "usage": _USAGE})
+    + _framed(b"data: [DONE]\n\n")
+    + b"0\r\n\r\n",
 )
-_STREAM: Final = (_OPENING + _chunk({"role": "assistant", "content": "", "refusal": None}), *[_chunk({"content": "word "})] * WORDS)
+_STREAM: Final = (
+    _OPENING + _chunk({"role": "assistant", "content": "", "refusal": None}),
+    *[_chunk({"content": "word "})] * WORDS,
+)
 _REPLY: Final = _whole({"content": TEXT}, "stop")
 
 
@@ -87,18 +119,36 @@ class Replies(asyncio.Protocol):
             whole = end + 4 + length
             if len(self.received) < whole:
                 return
-            head, body, self.received = self.received[:end], self.received[end + 4 : whole], self.received[whole:]
+            head, body, self.received = (
+                self.received[:end],
+                self.received[end + 4 : whole],
+                self.received[whole:],
+            )
             self.answer(head.split(b" ", 2)[1], body)
 
     def answer(self, path: bytes, body: bytes) -> None:
         wants_stream = b'"stream":true' in body or b'"stream": true' in body
         is_paced = path.startswith(b"/paced")
-        tool = _TOOL.search(body) if b'"tools"' in body and b'"role":"tool"' not in body and b'"role": "tool"' not in body else None
+        tool = (
+            _TOOL.search(body)
+            if b'"tools"' in body and b'"role":"tool"' not in body and b'"role": "tool"' not in body
+            else None
+        )
         if tool is not None and wants_stream:
             name = tool.group(1).decode()
-            self.transport.write(_OPENING + _chunk({"role": "assistant", "tool_calls": [{"index": 0, **_calling(name)}]}) + _chunk({}, "tool_calls") + _END[1])
+            self.transport.write(
+                _OPENING
+                + _chunk({"role": "assistant", "tool_calls": [{"index": 0, **_calling(name)}]})
+                + _chunk({}, "tool_calls")
+                + _END[1]
+            )
         elif tool is not None:
-            self.transport.write(_whole({"content": None, "tool_calls": [_calling(tool.group(1).decode())]}, "tool_calls"))
+            self.transport.write(
+                _whole(
+                    {"content": None, "tool_calls": [_calling(tool.group(1).decode())]},
+                    "tool_calls",
+                )
+            )
         elif wants_stream:
             self.pieces = iter((*_STREAM, *_END))
             self.send(_SECONDS / WORDS if is_paced else 0.0)
@@ -106,7 +156,9 @@ class Replies(asyncio.Protocol):
             self.transport.write(_REPLY)
 
     def send(self, pause: float) -> None:
-        """The next piece, and the one after it later: at once, but not before all other connections had their turn."""
+        """The next piece, and the one after it later: at once, but not before all other connections
+        had their turn.
+        """
         piece = next(self.pieces, None)
         if piece is None:
             return
@@ -134,7 +186,9 @@ async def _main(certificate: str | None, key: str | None) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--certificate")
     parser.add_argument("--key")
     given = parser.parse_args()

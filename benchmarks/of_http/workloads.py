@@ -25,7 +25,14 @@ class Workload:
     def shrunk(self) -> Workload:
         """A round that shows no more than whether it works."""
         width = min(self.width, 10)
-        return Workload(self.key, self.title, self.kind, width, width if self.kind == "paced" else 2 * width, self.tls)
+        return Workload(
+            self.key,
+            self.title,
+            self.kind,
+            width,
+            width if self.kind == "paced" else 2 * width,
+            self.tls,
+        )
 
 
 WORKLOADS: Final[Mapping[str, Workload]] = {
@@ -39,7 +46,13 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
         Workload("stream_500", "60 chunks, 500 at once", "stream", 500, 1000),
         Workload("tool_50", "a tool call between, 50 at once", "tool", 50, 500),
         Workload("history_50", "whole, after 100 messages, 50 at once", "history", 50, 500),
-        Workload("history_stream_50", "60 chunks, after 100 messages, 50 at once", "history_stream", 50, 300),
+        Workload(
+            "history_stream_50",
+            "60 chunks, after 100 messages, 50 at once",
+            "history_stream",
+            50,
+            300,
+        ),
         Workload("tls_whole_50", "whole over TLS, 50 at once", "whole", 50, 1000, tls=True),
         Workload("tls_stream_50", "60 chunks over TLS, 50 at once", "stream", 50, 400, tls=True),
         Workload("paced_50", "60 chunks in three seconds, 50 at once", "paced", 50, 50),

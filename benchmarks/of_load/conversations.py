@@ -1,9 +1,11 @@
-"""What one conversation is: two agents and a tool, several turns, one of which calls the tool and one of which is handed over. Its model is over HTTP."""
+"""What one conversation is: two agents and a tool, several turns, one of which calls the tool and
+one of which is handed over. Its model is over HTTP.
+"""
 
 from __future__ import annotations
 
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import ActorSystem, MemoryStore, OpenAIChatModel, Runner
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import ActorSystem, MemoryStore, OpenAIChatModel, Runner
 
 __all__ = ["TURNS", "runner_for", "turns_of"]
 
@@ -12,7 +14,9 @@ TURNS = ("talk", "tool", "talk", "transfer")
 
 
 def turns_of(count: int) -> tuple[str, ...]:
-    """So many turns: with a tool from two on, with a transfer from four on, or as the last one of three."""
+    """So many turns: with a tool from two on, with a transfer from four on, or as the last one of
+    three.
+    """
     if count == 3:
         return ("talk", "tool", "transfer")
     return tuple(TURNS[number % len(TURNS)] for number in range(count))

@@ -17,7 +17,9 @@ _BUSY = 0.85  # of a core: from here on, the provider may be what is slow
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """All seconds are those of a turn, but for `wall` and `cpu`, which are those of the whole load."""
+    """All seconds are those of a turn, but for `wall` and `cpu`, which are those of the whole
+    load.
+    """
 
     conversations: int
     turns: int
@@ -52,7 +54,10 @@ class Level:
 def level_of(figures: dict[str, Any]) -> Level:
     if "own" not in figures:
         often = sorted(figures["failed"].items(), key=lambda kind: -kind[1])[:_KINDS]
-        msg = f"With {figures['conversations']:,} conversations, no turn came to its end: {dict(often)}"
+        msg = (
+            f"With {figures['conversations']:,} conversations, no turn came to its end: "
+            f"{dict(often)}"
+        )
         raise RuntimeError(msg)
     return Level(
         conversations=figures["conversations"],
@@ -69,7 +74,8 @@ def level_of(figures: dict[str, Any]) -> Level:
         cpu=figures["cpu_seconds"],
         provider_cpu=figures["provider_cpu_seconds"],
         requests=figures["requests"],
-        bytes_each=(figures["resident_most"] - figures["resident_before"]) / figures["conversations"],
+        bytes_each=(figures["resident_most"] - figures["resident_before"])
+        / figures["conversations"],
         resident=figures["resident_most"],
         threads=figures["threads_more"],
         files=figures["files_most"],
@@ -83,21 +89,50 @@ def knee_in(levels: Sequence[Level]) -> Knee:
     return knee_of([(one.conversations, one.per_second) for one in levels], least.round_trip)
 
 
-_COLUMNS = ("conversations", "turns/s", "own p50", "own p95", "own p99", "the provider's", "CPU/turn", "each", "threads", "files", "provider's core", "failed")
+_COLUMNS = (
+    "conversations",
+    "turns/s",
+    "own p50",
+    "own p95",
+    "own p99",
+    "the provider's",
+    "CPU/turn",
+    "each",
+    "threads",
+    "files",
+    "provider's core",
+    "failed",
+)
 
 
 def as_markdown(levels: Sequence[Level], knee: Knee, heading: str) -> str:
     lines = [heading, "", "| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|"]
     for one in levels:
-        row = [f"{one.conversations:,}", rate(one.per_second), *(duration(max(own, 0.0)) for own in (one.p50, one.p95, one.p99)), duration(one.held)]
-        row += [duration(one.cpu / one.turns), amount(max(one.bytes_each, 0.0)), f"+{one.threads}", f"{one.files:,}"]
-        row += [f"{one.provider_share:.0%}" + (" (!)" if one.provider_share > _BUSY else ""), f"{sum(one.failed.values()):,}"]
+        row = [
+            f"{one.conversations:,}",
+            rate(one.per_second),
+            *(duration(max(own, 0.0)) for own in (one.p50, one.p95, one.p99)),
+            duration(one.held),
+        ]
+        row += [
+            duration(one.cpu / one.turns),
+            amount(max(one.bytes_each, 0.0)),
+            f"+{one.threads}",
+            f"{one.files:,}",
+        ]
+        row += [
+            f"{one.provider_share:.0%}" + (" (!)" if one.provider_share > _BUSY else ""),
+            f"{sum(one.failed.values()):,}",
+        ]
         lines.append("| " + " | ".join(row) + " |")
     lines += ["", _knee_said(knee)]
     if any(one.provider_share > _BUSY for one in levels):
         lines += [
             "",
-            "(!): the provider's process used nearly all of a core there, so that it may be what was slow. Its own delay is no part of the framework's time.",
+            (
+                "(!): the provider's process used nearly all of a core there, so that it may be "
+                "what was slow. Its own delay is no part of the framework's time."
+            ),
         ]
     for one in levels:
         lines += [
@@ -108,7 +143,13 @@ def as_markdown(levels: Sequence[Level], knee: Knee, heading: str) -> str:
 
 
 def _knee_said(knee: Knee) -> str:
-    rest = f"a round trip without load takes {duration(knee.unloaded)}, and at most {rate(knee.most)} turns/s were seen"
+    rest = (
+        f"a round trip without load takes {duration(knee.unloaded)}, and at most "
+        f"{rate(knee.most)} turns/s were seen"
+    )
     if knee.reached:
-        return f"**The knee is at {knee.load:,.0f} conversations**: {rest}. Beyond it, more conversations wait longer, and no more turns come to their end."
+        return (
+            f"**The knee is at {knee.load:,.0f} conversations**: {rest}. Beyond it, more "
+            "conversations wait longer, and no more turns come to their end."
+        )
     return f"**The knee was not reached**; it is above {knee.load:,.0f} conversations: {rest}."

@@ -1,7 +1,10 @@
-"""One load, in a process of its own: `python -m benchmarks.of_load.worker --port P --conversations 1000` prints one line of JSON.
+"""One load, in a process of its own: `python -m benchmarks.of_load.worker --port P --conversations
+1000` prints one line of JSON.
 
-The framework's own time of a turn is what the user waited for it, less what the provider says it held its requests. It has in it whatever is not the provider:
-the framework, the client, the kernel, the wait for a free core, and the wait behind all other conversations, which is what grows with the load.
+The framework's own time of a turn is what the user waited for it, less what the provider says it
+held its requests. It has in it whatever is not the provider: the framework, the client, the kernel,
+the wait for a free core, and the wait behind all other conversations, which is what grows with the
+load.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from benchmarks.lab.measure import percentile
 from benchmarks.of_load.conversations import runner_for, turns_of
 from benchmarks.provider.replies import answer_of, text_of
 from benchmarks.provider.running import base_url_of, held_by
-from understudy.runtime import ActorSystem, Session
+from offbook.runtime import ActorSystem, Session
 
 __all__ = ["Load", "measure", "without_ids"]
 
@@ -57,21 +60,30 @@ class Seen:
 
 
 def without_ids(reason: str) -> str:
-    """The kind of a failure: what is said of it without its numbers, so that thousands of one kind are one."""
+    """The kind of a failure: what is said of it without its numbers, so that thousands of one kind
+    are one.
+    """
     return _IDS.sub("#", reason)
 
 
-async def _conversation(session: Session, number: int, load: Load, seen: Seen, chance: random.Random) -> None:
+async def _conversation(
+    session: Session, number: int, load: Load, seen: Seen, chance: random.Random
+) -> None:
     """All turns of one conversation. One that fails ends it: a user would go."""
     for turn, do in enumerate(load.turns):
-        thinks = chance.uniform(0.0, 2 * load.think)  # bounded, so that a load of very many does not wait for the one that thinks longest
+        # Bounded, so that a load of very many does not wait for the one that thinks longest.
+        thinks = chance.uniform(0.0, 2 * load.think)
         seen.thought += thinks
         await asyncio.sleep(thinks)
         started = perf_counter()
         result = await session.query(text_of(number, turn, do))
         ended = perf_counter()
         if result.error is not None or result.final_output != answer_of(number, turn):
-            reason = f"{type(result.error).__name__}: {result.error}" if result.error is not None else f"the answer was {result.final_output!r}"
+            reason = (
+                f"{type(result.error).__name__}: {result.error}"
+                if result.error is not None
+                else f"the answer was {result.final_output!r}"
+            )
             kind = without_ids(reason)
             seen.failed[kind] = seen.failed.get(kind, 0) + 1
             return
@@ -108,7 +120,12 @@ async def _run(port: int, load: Load) -> dict[str, Any]:
     async with ActorSystem() as system:
         runner = runner_for(base_url_of(port), system, streaming=load.streaming)
         warm = Seen()
-        await asyncio.gather(*(_slot(slot, runner, Load(5, 1, load.turns, 0.0, load.streaming), warm) for slot in range(5)))
+        await asyncio.gather(
+            *(
+                _slot(slot, runner, Load(5, 1, load.turns, 0.0, load.streaming), warm)
+                for slot in range(5)
+            )
+        )
         if warm.failed:
             msg = f"a conversation failed before there was any load: {warm.failed}"
             raise RuntimeError(msg)
@@ -117,7 +134,9 @@ async def _run(port: int, load: Load) -> dict[str, Any]:
         resident, threads = process.memory_info().rss, threading.active_count()
         watching = asyncio.create_task(_watch(seen, process))
         wall, cpu = perf_counter(), process_time()
-        await asyncio.gather(*(_slot(slot, runner, load, seen) for slot in range(load.conversations)))
+        await asyncio.gather(
+            *(_slot(slot, runner, load, seen) for slot in range(load.conversations))
+        )
         wall, cpu = perf_counter() - wall, process_time() - cpu
         watching.cancel()
         held = await asyncio.to_thread(held_by, port)
@@ -139,7 +158,12 @@ async def _run(port: int, load: Load) -> dict[str, Any]:
         "per_second": _rate(sorted(seen.ended)),
     }
     if own:
-        figures["own"] = {"p50": percentile(own, 50), "p95": percentile(own, 95), "p99": percentile(own, 99), "most": own[-1]}
+        figures["own"] = {
+            "p50": percentile(own, 50),
+            "p95": percentile(own, 95),
+            "p99": percentile(own, 99),
+            "most": own[-1],
+        }
         figures["waited_mean"] = sum(seen.waited.values()) / len(own)
         figures["held_mean"] = sum(held.seconds.get(turn, 0.0) for turn in seen.waited) / len(own)
         figures["thought_mean"] = seen.thought / len(own)
@@ -147,9 +171,15 @@ async def _run(port: int, load: Load) -> dict[str, Any]:
 
 
 def _rate(ended: list[float]) -> float:
-    """Turns per second in the middle: from when a fifth of them had ended to when four fifths had, so that neither the start nor the last ones count."""
+    """Turns per second in the middle: from when a fifth of them had ended to when four fifths had,
+    so that neither the start nor the last ones count.
+    """
     first, last = len(ended) // 5, len(ended) * 4 // 5
-    return (last - first) / (ended[last] - ended[first]) if last > first and ended[last] > ended[first] else 0.0
+    return (
+        (last - first) / (ended[last] - ended[first])
+        if last > first and ended[last] > ended[first]
+        else 0.0
+    )
 
 
 def measure(port: int, load: Load) -> dict[str, Any]:
@@ -158,7 +188,9 @@ def measure(port: int, load: Load) -> dict[str, Any]:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--conversations", type=int, required=True)
     parser.add_argument("--repeats", type=int, default=1)
@@ -166,7 +198,13 @@ def _main() -> None:
     parser.add_argument("--think", type=float, default=0.5)
     parser.add_argument("--streaming", action="store_true")
     options = parser.parse_args()
-    load = Load(options.conversations, options.repeats, turns_of(options.turns), options.think, options.streaming)
+    load = Load(
+        options.conversations,
+        options.repeats,
+        turns_of(options.turns),
+        options.think,
+        options.streaming,
+    )
     print(json.dumps(measure(options.port, load)))
 
 

@@ -1,4 +1,7 @@
-"""What has been measured: a file with a line of JSON for each round. A run that was stopped, and is started again, goes on behind the last line."""
+"""What has been measured: a file with a line of JSON for each round.
+
+A run that was stopped, and is started again, goes on behind the last line.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ class OtherRun(ValueError):
 
 
 class Book:
-    """The rounds by workload and contender, in their order. A round that failed is kept for its reason, and tried again by the next run."""
+    """The rounds by workload and contender, in their order.
+
+    A round that failed is kept for its reason, and tried again by the next run.
+    """
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         self.path = path
@@ -36,8 +42,15 @@ class Book:
             self._write({"header": header})
             return
         if lines[0].get("header") != header:
-            differ = sorted(key for key in {*header, *lines[0].get("header", {})} if lines[0].get("header", {}).get(key) != header.get(key))
-            msg = f"{self.path} has the rounds of another run: {', '.join(differ)} differ. Give --fresh to begin anew, or another --output."
+            differ = sorted(
+                key
+                for key in {*header, *lines[0].get("header", {})}
+                if lines[0].get("header", {}).get(key) != header.get(key)
+            )
+            msg = (
+                f"{self.path} has the rounds of another run: {', '.join(differ)} differ. Give "
+                "--fresh to begin anew, or another --output."
+            )
             raise OtherRun(msg)
         for line in lines[1:]:
             self._take(line)

@@ -1,7 +1,8 @@
-"""An environment for each peer: made once, by uv if it is there and by venv and pip otherwise, and kept for the next run. It names packages, and no host.
+"""An environment for each peer: made once, by uv if it is there and by venv and pip otherwise, and
+kept for the next run. It names packages, and no host.
 
-Peers do not agree on the versions of what they stand on, and an import of one may slow another: so each has an environment of its own, and understudy has
-that of the interpreter that runs the benchmark.
+Peers do not agree on the versions of what they stand on, and an import of one may slow another: so
+each has an environment of its own, and offbook has that of the interpreter that runs the benchmark.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["PEERS", "EnvironmentFailed", "Peer", "default_folder", "prepare", "v
 
 _NEEDED = "psutil"  # what the worker imports beside the peer
 _TAIL = 2000
-_STAMP = "understudy-benchmark.json"  # in an environment that is complete
+_STAMP = "offbook-benchmark.json"  # in an environment that is complete
 
 
 class EnvironmentFailed(RuntimeError):
@@ -29,7 +30,10 @@ class EnvironmentFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What is installed for a contender, and what an import of it is. Without requirements, it is measured in the interpreter that runs the benchmark."""
+    """What is installed for a contender, and what an import of it is.
+
+    Without requirements, it is measured in the interpreter that runs the benchmark.
+    """
 
     key: str
     requirements: tuple[str, ...]
@@ -39,13 +43,22 @@ class Peer:
 PEERS: Mapping[str, Peer] = {
     peer.key: peer
     for peer in (
-        Peer("understudy", (), "understudy.actors"),
+        Peer("offbook", (), "offbook.actors"),
         Peer("agno", ("agno", "openai", "sqlalchemy[asyncio]", "aiosqlite"), "agno.agent"),
-        Peer("autogen-agentchat", ("autogen-agentchat", "autogen-ext[openai]"), "autogen_agentchat.agents"),
-        Peer("langchain", ("langchain", "langchain-openai", "langgraph-checkpoint-sqlite"), "langchain.agents"),
+        Peer(
+            "autogen-agentchat",
+            ("autogen-agentchat", "autogen-ext[openai]"),
+            "autogen_agentchat.agents",
+        ),
+        Peer(
+            "langchain",
+            ("langchain", "langchain-openai", "langgraph-checkpoint-sqlite"),
+            "langchain.agents",
+        ),
         Peer("openai-agents", ("openai-agents",), "agents"),
         Peer("pydantic-ai", ("pydantic-ai-slim[openai]",), "pydantic_ai"),
-        Peer("google-adk", ("google-adk", "litellm"), "google.adk.agents.llm_agent"),  # the package itself imports nothing until it is asked
+        # The package itself imports nothing until it is asked.
+        Peer("google-adk", ("google-adk", "litellm"), "google.adk.agents.llm_agent"),
         Peer("swarm", ("openai-swarm",), "swarm"),
         Peer("bare", (), "asyncio"),
     )
@@ -53,11 +66,13 @@ PEERS: Mapping[str, Peer] = {
 
 
 def default_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "understudy-benchmarks"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "offbook-benchmarks"
 
 
 def prepare(peer: Peer, folder: Path, *, say: Callable[[str], object] = lambda _: None) -> Path:
-    """The interpreter of the peer's environment, which is made if it is not there or not complete."""
+    """The interpreter of the peer's environment, which is made if it is not there or not
+    complete.
+    """
     if not peer.requirements:
         return Path(sys.executable)
     wanted = {"requirements": sorted((*peer.requirements, _NEEDED)), "python": sys.version}
@@ -72,10 +87,24 @@ def prepare(peer: Peer, folder: Path, *, say: Callable[[str], object] = lambda _
     uv = shutil.which("uv")
     if uv is not None:
         _call([uv, "venv", "--quiet", "--python", sys.executable, str(place)], peer)
-        _call([uv, "pip", "install", "--quiet", "--python", str(interpreter), *peer.requirements, _NEEDED], peer)
+        _call(
+            [
+                uv,
+                "pip",
+                "install",
+                "--quiet",
+                "--python",
+                str(interpreter),
+                *peer.requirements,
+                _NEEDED,
+            ],
+            peer,
+        )
     else:
         _call([sys.executable, "-m", "venv", str(place)], peer)
-        _call([str(interpreter), "-m", "pip", "install", "--quiet", *peer.requirements, _NEEDED], peer)
+        _call(
+            [str(interpreter), "-m", "pip", "install", "--quiet", *peer.requirements, _NEEDED], peer
+        )
     (place / _STAMP).write_text(json.dumps(wanted), encoding="utf-8")
     return interpreter
 
@@ -84,17 +113,25 @@ def _call(command: list[str], peer: Peer) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         msg = (
-            f"The environment of {peer.key} could not be made ({' '.join(command[:4])} ended with {done.returncode}):\n{(done.stderr or done.stdout)[-_TAIL:]}"
+            f"The environment of {peer.key} could not be made ({' '.join(command[:4])} ended "
+            f"with {done.returncode}):\n{(done.stderr or done.stdout)[-_TAIL:]}"
         )
         raise EnvironmentFailed(msg)
 
 
-_VERSIONS = "import importlib.metadata as m, json, sys; print(json.dumps({name: m.version(name) for name in sys.argv[1:]}))"
+_VERSIONS = (
+    "import importlib.metadata as m, json, sys; print(json.dumps({name: m.version(name) for name "
+    "in sys.argv[1:]}))"
+)
 
 
 def versions_of(peer: Peer, interpreter: Path) -> dict[str, str]:
     """The versions of what was asked for, without the extras."""
-    names = [name.partition("[")[0] for name in peer.requirements] or (["understudy"] if peer.key == "understudy" else [])
-    done = subprocess.run([str(interpreter), "-c", _VERSIONS, *names], check=True, capture_output=True, text=True)
+    names = [name.partition("[")[0] for name in peer.requirements] or (
+        ["offbook"] if peer.key == "offbook" else []
+    )
+    done = subprocess.run(
+        [str(interpreter), "-c", _VERSIONS, *names], check=True, capture_output=True, text=True
+    )
     found: dict[str, str] = json.loads(done.stdout)
     return found

@@ -15,7 +15,7 @@ from benchmarks.of_peers.workloads import Workload
 __all__ = ["draw_page"]
 
 _COLOURS = {
-    "understudy": "#0b6e4f",
+    "offbook": "#0b6e4f",
     "agno": "#5b5f97",
     "autogen-agentchat": "#b08ea2",
     "langchain": "#c9a227",
@@ -38,7 +38,10 @@ def draw_page(
     footnote: str,
     by_cpu: bool,
 ) -> list[Path]:
-    rows = {key: Row(title, _COLOURS.get(key, "#777777"), bold=key == REFERENCE) for key, title in titles.items()}
+    rows = {
+        key: Row(title, _COLOURS.get(key, "#777777"), bold=key == REFERENCE)
+        for key, title in titles.items()
+    }
     panels: list[Panel] = []
     for workload in workloads:
         bars: dict[str, Bar | str] = {}
@@ -53,12 +56,34 @@ def draw_page(
                 bars[key] = why if len(why) <= _SHORTEST else why[: _SHORTEST - 2].rstrip() + " …"
             else:
                 value = statistics.median(values)
-                remark = "" if mine is None or mine is cell or not mine_value else ratio(value / mine_value)
+                remark = (
+                    ""
+                    if mine is None or mine is cell or not mine_value
+                    else ratio(value / mine_value)
+                )
                 bars[key] = Bar(value, max(values), remark)
         if any(isinstance(bar, Bar) for bar in bars.values()):
             show = amount if workload.shows == "bytes" else duration
-            panels.append(Panel(workload.title, workload.question, bars, show, ("median", "worst", f"{REFERENCE} is")))
+            panels.append(
+                Panel(
+                    workload.title,
+                    workload.question,
+                    bars,
+                    show,
+                    ("median", "worst", f"{REFERENCE} is"),
+                )
+            )
     if not panels:
         return []
-    subtitle = f"{'CPU time' if by_cpu else 'By the clock'}: shorter is better, and each line of the grid is ten times the one before."
-    return draw(path, title="Peers: the same work, each in its own process", subtitle=subtitle, rows=rows, panels=panels, footnote=footnote)
+    subtitle = (
+        f"{'CPU time' if by_cpu else 'By the clock'}: shorter is better, and each line of the "
+        "grid is ten times the one before."
+    )
+    return draw(
+        path,
+        title="Peers: the same work, each in its own process",
+        subtitle=subtitle,
+        rows=rows,
+        panels=panels,
+        footnote=footnote,
+    )

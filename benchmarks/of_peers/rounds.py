@@ -1,7 +1,9 @@
-"""Which contender is next: of each workload, every one has its first round before any has its second, and each time another one begins.
+"""Which contender is next: of each workload, every one has its first round before any has its
+second, and each time another one begins.
 
-Each contender has a process, which stays for all of its rounds: a service imports its library once. Definitions, sessions and imports have a fresh process for
-each round, because memory that was used before hides what is used now.
+Each contender has a process, which stays for all of its rounds: a service imports its library once.
+Definitions, sessions and imports have a fresh process for each round, because memory that was used
+before hides what is used now.
 """
 
 from __future__ import annotations
@@ -32,13 +34,22 @@ class Plan:
     quick: bool = False
     seconds: float = 1.0  # a round takes about so long, unless it is small
     timeout: float = 300.0
-    cannot: dict[str, dict[str, str]] = field(default_factory=dict)  # by contender and workload, why not
+    # By contender and workload, why not.
+    cannot: dict[str, dict[str, str]] = field(default_factory=dict)
     differs: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-def measure(plan: Plan, book: Book, on_round: Callable[[str, str], object] = lambda *_: None) -> None:
-    """Make all rounds that the book has not. `on_round` hears of each, those that cannot be made included."""
-    workers = {key: Worker(key, interpreter, timeout=plan.timeout) for key, interpreter in plan.interpreters.items()}
+def measure(
+    plan: Plan, book: Book, on_round: Callable[[str, str], object] = lambda *_: None
+) -> None:
+    """Make all rounds that the book has not.
+
+    `on_round` hears of each, those that cannot be made included.
+    """
+    workers = {
+        key: Worker(key, interpreter, timeout=plan.timeout)
+        for key, interpreter in plan.interpreters.items()
+    }
     try:
         _learn(plan, book, workers)
         for workload in plan.workloads:
@@ -59,9 +70,15 @@ def _learn(plan: Plan, book: Book, workers: Mapping[str, Worker]) -> None:
         try:
             worker.start()
         except WorkerFailed as error:
-            plan.cannot[key] = {workload.key: f"it could not be started: {error}" for workload in plan.workloads}
+            plan.cannot[key] = {
+                workload.key: f"it could not be started: {error}" for workload in plan.workloads
+            }
         else:
-            plan.cannot[key] = {measure: why for measure, why in worker.cannot.items() if measure in {one.key for one in plan.workloads}}
+            plan.cannot[key] = {
+                measure: why
+                for measure, why in worker.cannot.items()
+                if measure in {one.key for one in plan.workloads}
+            }
             plan.differs[key] = worker.differs
             if "define_own" in worker.cannot:
                 plan.cannot[key]["definitions"] = worker.cannot["define_own"]
@@ -72,7 +89,11 @@ def _learn(plan: Plan, book: Book, workers: Mapping[str, Worker]) -> None:
 def _one(plan: Plan, book: Book, workload: Workload, worker: Worker, number: int) -> None:
     """One round of one contender, unless it has been made, cannot be made or has failed."""
     key = worker.contender
-    if workload.key in plan.cannot[key] or (workload.key, key) in book.failed or book.done(workload.key, key) > number:
+    if (
+        workload.key in plan.cannot[key]
+        or (workload.key, key) in book.failed
+        or book.done(workload.key, key) > number
+    ):
         return
     try:
         load = workload.load_of(quick=plan.quick)
@@ -85,12 +106,24 @@ def _one(plan: Plan, book: Book, workload: Workload, worker: Worker, number: int
         book.fail(workload.key, key, str(error))
 
 
-def _in_own_process(workload: Workload, worker: Worker, plan: Plan, *, warm: bool) -> dict[str, Any]:
+def _in_own_process(
+    workload: Workload, worker: Worker, plan: Plan, *, warm: bool
+) -> dict[str, Any]:
     count = workload.count_of(quick=plan.quick)
     if workload.key == "imports":
         module = PEERS[worker.contender].module
         if not warm:
             import_once(module, interpreter=worker.interpreter)  # writes the bytecode
         return import_once(module, interpreter=worker.interpreter)
-    arguments = [workload.key, worker.contender, str(count), *(["--own-tool"] if workload.key == "definitions" else [])]
-    return in_process("benchmarks.of_agents.footprint", *arguments, interpreter=worker.interpreter, timeout=plan.timeout)
+    arguments = [
+        workload.key,
+        worker.contender,
+        str(count),
+        *(["--own-tool"] if workload.key == "definitions" else []),
+    ]
+    return in_process(
+        "benchmarks.of_agents.footprint",
+        *arguments,
+        interpreter=worker.interpreter,
+        timeout=plan.timeout,
+    )

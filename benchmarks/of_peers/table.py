@@ -1,4 +1,6 @@
-"""The tables of `peers`, in Markdown: a row for each contender, by the clock and by CPU; then each workload with its spread and its ratio to understudy."""
+"""The tables of `peers`, in Markdown: a row for each contender, by the clock and by CPU; then each
+workload with its spread and its ratio to offbook.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,13 @@ class Cell:
     def __init__(self, workload: Workload, rounds: Sequence[Mapping[str, Any]]) -> None:
         self.workload = workload
         self.rounds = rounds
-        by = {"rate": "seconds", "seconds": "seconds", "cpu": "cpu_seconds", "bytes": "bytes_each", "session": "wall_seconds"}[workload.shows]
+        by = {
+            "rate": "seconds",
+            "seconds": "seconds",
+            "cpu": "cpu_seconds",
+            "bytes": "bytes_each",
+            "session": "wall_seconds",
+        }[workload.shows]
         self.values = [float(one[by]) for one in rounds]  # less is better, for all of them
 
     def of(self, name: str) -> float | None:
@@ -58,11 +66,19 @@ class Cell:
 
     @property
     def cpu_values(self) -> list[float]:
-        return [float(one["cpu_seconds"]) for one in self.rounds if one.get("cpu_seconds") is not None]
+        return [
+            float(one["cpu_seconds"]) for one in self.rounds if one.get("cpu_seconds") is not None
+        ]
 
 
-def cells_of(rounds: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]) -> dict[tuple[str, str], Cell]:
-    return {(workload, contender): Cell(WORKLOADS[workload], found) for (workload, contender), found in rounds.items() if found}
+def cells_of(
+    rounds: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]],
+) -> dict[tuple[str, str], Cell]:
+    return {
+        (workload, contender): Cell(WORKLOADS[workload], found)
+        for (workload, contender), found in rounds.items()
+        if found
+    }
 
 
 def as_markdown(
@@ -74,19 +90,37 @@ def as_markdown(
     differs: Mapping[tuple[str, str], str],
     heading: str,
 ) -> str:
-    """`titles`: of the contenders, in their order; `missing`: why there is no figure; `differs`: what is not alike, both by workload and contender."""
+    """`titles`: of the contenders, in their order; `missing`: why there is no figure; `differs`:
+    what is not alike, both by workload and contender.
+    """
     notes: dict[str, int] = {}
 
     def mark(text: str | None) -> str:
         return f" [{notes.setdefault(text, len(notes) + 1)}]" if text else ""
 
     keys = {one.key for one in workloads}
-    lines = [heading, "", "## By the clock", "", *_first_table(cells, keys, titles, missing, mark, by_cpu=False)]
-    lines += ["", "## The same by CPU time: what one core does in a second", "", *_first_table(cells, keys, titles, missing, mark, by_cpu=True)]
+    lines = [
+        heading,
+        "",
+        "## By the clock",
+        "",
+        *_first_table(cells, keys, titles, missing, mark, by_cpu=False),
+    ]
+    lines += [
+        "",
+        "## The same by CPU time: what one core does in a second",
+        "",
+        *_first_table(cells, keys, titles, missing, mark, by_cpu=True),
+    ]
     for workload in workloads:
         lines += ["", *_one_workload(cells, workload, titles, missing, differs, mark)]
     better = _where_peers_are_better(cells, workloads, titles)
-    lines += ["", "## Where a peer is better than understudy", "", *(better or ["Nowhere in this run."])]
+    lines += [
+        "",
+        "## Where a peer is better than offbook",
+        "",
+        *(better or ["Nowhere in this run."]),
+    ]
     if notes:
         lines += ["", "## Notes", "", *(f"{number}. {text}" for text, number in notes.items())]
     return "\n".join(lines) + "\n"
@@ -102,15 +136,26 @@ def _first_table(
     by_cpu: bool,
 ) -> list[str]:
     columns = [(title, parts) for title, parts in _COLUMNS if keys & set(parts)]
-    lines = ["| | " + " | ".join(title for title, _ in columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines = [
+        "| | " + " | ".join(title for title, _ in columns) + " |",
+        "|---" * (len(columns) + 1) + "|",
+    ]
     for contender, title in titles.items():
         row = []
         for _, parts in columns:
             figures = []
             for part in parts:
                 cell = cells.get((part, contender))
-                figures.append(_brief(cell, by_cpu=by_cpu) if cell is not None else _MISSING + mark(missing.get((part, contender))))
-            row.append(", ".join(dict.fromkeys(figures)) if set(figures) == {figures[0]} and figures[0].startswith(_MISSING) else ", ".join(figures))
+                figures.append(
+                    _brief(cell, by_cpu=by_cpu)
+                    if cell is not None
+                    else _MISSING + mark(missing.get((part, contender)))
+                )
+            row.append(
+                ", ".join(dict.fromkeys(figures))
+                if set(figures) == {figures[0]} and figures[0].startswith(_MISSING)
+                else ", ".join(figures)
+            )
         lines.append(f"| {title} | " + " | ".join(row) + " |")
     return lines
 
@@ -139,7 +184,10 @@ def _one_workload(
     mark: Callable[[str | None], str],
 ) -> list[str]:
     lines = [f"## {workload.title}: {workload.question}", ""]
-    lines += ["| contender | median | rounds | CPU | p50 | p99 | understudy is | by CPU |", "|---|---|---|---|---|---|---|---|"]
+    lines += [
+        "| contender | median | rounds | CPU | p50 | p99 | offbook is | by CPU |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     mine = cells.get((workload.key, REFERENCE))
     for contender, title in titles.items():
         cell = cells.get((workload.key, contender))
@@ -149,7 +197,11 @@ def _one_workload(
             continue
         best, worst = sorted((min(cell.values), max(cell.values)))
         p50, p99, cpu = cell.of("p50"), cell.of("p99"), cell.cpu
-        row = [title + mark(differs.get((workload.key, contender))), cell.shown(cell.value), f"{cell.shown(best)} to {cell.shown(worst)}"]
+        row = [
+            title + mark(differs.get((workload.key, contender))),
+            cell.shown(cell.value),
+            f"{cell.shown(best)} to {cell.shown(worst)}",
+        ]
         row += [duration(one) if one is not None else "" for one in (cpu, p50, p99)]
         if mine is None or mine is cell:
             row += ["", ""]
@@ -160,8 +212,12 @@ def _one_workload(
     return lines
 
 
-def _where_peers_are_better(cells: Mapping[tuple[str, str], Cell], workloads: Sequence[Workload], titles: Mapping[str, str]) -> list[str]:
-    """By the figure that the workload shows, and, where that is one of the clock, by CPU, too: a neighbour on the machine shifts the clock."""
+def _where_peers_are_better(
+    cells: Mapping[tuple[str, str], Cell], workloads: Sequence[Workload], titles: Mapping[str, str]
+) -> list[str]:
+    """By the figure that the workload shows, and, where that is one of the clock, by CPU, too: a
+    neighbour on the machine shifts the clock.
+    """
     lines = []
     for workload in workloads:
         mine = cells.get((workload.key, REFERENCE))
@@ -176,5 +232,8 @@ def _where_peers_are_better(cells: Mapping[tuple[str, str], Cell], workloads: Se
             if theirs.value < mine.value and (apart or by_cpu):
                 sure = "in every round" if apart else "in the median; rounds overlap"
                 cpu = f"; by CPU {ratio(mine.cpu / theirs.cpu)}" if theirs.cpu and mine.cpu else ""
-                lines.append(f"* {workload.title}: {title}, {theirs.shown(theirs.value)} to {mine.shown(mine.value)} ({sure}{cpu})")
+                lines.append(
+                    f"* {workload.title}: {title}, {theirs.shown(theirs.value)} to "
+                    f"{mine.shown(mine.value)} ({sure}{cpu})"
+                )
     return lines

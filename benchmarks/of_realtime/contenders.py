@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-__all__ = ["CONTENDERS", "Client", "understudy_session"]
+__all__ = ["CONTENDERS", "Client", "offbook_session"]
 
 KEY: Final = "none"
 MODEL: Final = "gpt-realtime-2.1"
@@ -37,7 +37,16 @@ class _Bare:
         await self._socket.send(json.dumps(message))
 
     async def play(self, text: str, seen: Callable[[bytes], object]) -> None:
-        await self._send({"type": "conversation.item.create", "item": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}})
+        await self._send(
+            {
+                "type": "conversation.item.create",
+                "item": {
+                    "type": "message",
+                    "role": "user",
+                    "content": [{"type": "input_text", "text": text}],
+                },
+            }
+        )
         await self._send({"type": "response.create"})
         async for message in self._socket:
             event = json.loads(message)
@@ -48,7 +57,9 @@ class _Bare:
 
     async def feed(self, audio: bytes, count: int) -> None:
         for _ in range(count):
-            await self._send({"type": "input_audio_buffer.append", "audio": base64.b64encode(audio).decode()})
+            await self._send(
+                {"type": "input_audio_buffer.append", "audio": base64.b64encode(audio).decode()}
+            )
         await self._send({"type": "input_audio_buffer.commit"})
         async for message in self._socket:
             if json.loads(message)["type"] == "conversation.item.added":
@@ -60,7 +71,12 @@ async def _bare(base_url: str) -> AsyncIterator[Client]:
     from websockets.asyncio.client import connect
 
     headers = {"Authorization": f"Bearer {KEY}"}
-    async with connect(f"{base_url}/realtime?model={MODEL}", additional_headers=headers, compression=None, max_size=None) as socket:
+    async with connect(
+        f"{base_url}/realtime?model={MODEL}",
+        additional_headers=headers,
+        compression=None,
+        max_size=None,
+    ) as socket:
         yield _Bare(socket)
 
 
@@ -69,7 +85,13 @@ class _Typed:
         self._connection = connection
 
     async def play(self, text: str, seen: Callable[[bytes], object]) -> None:
-        await self._connection.conversation.item.create(item={"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]})
+        await self._connection.conversation.item.create(
+            item={
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": text}],
+            }
+        )
         await self._connection.response.create()
         async for event in self._connection:
             if event.type == "response.output_audio.delta":
@@ -99,7 +121,7 @@ async def _typed(base_url: str) -> AsyncIterator[Client]:
 
 
 class _Session:
-    """A session of understudy's or of the SDK's: their names are the same."""
+    """A session of offbook's or of the SDK's: their names are the same."""
 
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -128,14 +150,18 @@ class _Session:
 
 
 @asynccontextmanager
-async def understudy_session(base_url: str, agent: Any = None, *, config: Any = None, store: Any = None, **how: Any) -> AsyncIterator[_Session]:
-    """One of understudy's, with an agent of that benchmark's."""
-    from understudy.actors.realtime import OpenAIRealtimeModel, RealtimeAgent, RealtimeRunner
+async def offbook_session(
+    base_url: str, agent: Any = None, *, config: Any = None, store: Any = None, **how: Any
+) -> AsyncIterator[_Session]:
+    """One of offbook's, with an agent of that benchmark's."""
+    from offbook.actors.realtime import OpenAIRealtimeModel, RealtimeAgent, RealtimeRunner
 
     # The server sends faster than real time: what it sends ahead is not to end the response.
     config = {"max_output_audio_ms": 10_000_000, **(config or {})}
     model = OpenAIRealtimeModel(base_url=base_url, api_key=KEY)
-    runner = RealtimeRunner(agent or RealtimeAgent("desk", "Answer shortly."), model=model, config=config, store=store)
+    runner = RealtimeRunner(
+        agent or RealtimeAgent("desk", "Answer shortly."), model=model, config=config, store=store
+    )
     async with runner.run(**how) as session:
         yield _Session(session)
 
@@ -150,7 +176,9 @@ async def _sdk(base_url: str) -> AsyncIterator[Client]:
         yield _Session(session)
 
 
-CONTENDERS: Final[Mapping[str, Callable[[str], AbstractAsyncContextManager[Client]]]] = MappingProxyType(
-    {"bare": _bare, "understudy": understudy_session, "openai": _typed, "openai-agents": _sdk}
+CONTENDERS: Final[Mapping[str, Callable[[str], AbstractAsyncContextManager[Client]]]] = (
+    MappingProxyType(
+        {"bare": _bare, "offbook": offbook_session, "openai": _typed, "openai-agents": _sdk}
+    )
 )
 """The bare loop comes first: the others are measured by it."""

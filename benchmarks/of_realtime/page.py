@@ -39,10 +39,20 @@ _COLUMNS: Final[Sequence[tuple[str, str, str, Callable[[float], str]]]] = (
 
 
 def _contenders(rounds: Rounds, missing: Mapping[str, str]) -> list[str]:
-    lines = ["| contender | " + " | ".join(title for title, *_ in _COLUMNS) + " |", "|---" * (len(_COLUMNS) + 1) + "|"]
+    lines = [
+        "| contender | " + " | ".join(title for title, *_ in _COLUMNS) + " |",
+        "|---" * (len(_COLUMNS) + 1) + "|",
+    ]
     for name in rounds:
-        found = [(median_of(rounds, name, measure, figure), write) for _, measure, figure, write in _COLUMNS]
-        lines.append(f"| {name} | " + " | ".join("" if value is None else write(value) for value, write in found) + " |")
+        found = [
+            (median_of(rounds, name, measure, figure), write)
+            for _, measure, figure, write in _COLUMNS
+        ]
+        lines.append(
+            f"| {name} | "
+            + " | ".join("" if value is None else write(value) for value, write in found)
+            + " |"
+        )
     return [*lines, "", *(f"{name} is not measured: {why}." for name, why in missing.items())]
 
 
@@ -50,7 +60,7 @@ def _budgets(rounds: Rounds) -> list[tuple[str, str, str, bool]]:
     """Each budget: what, how much it may be, how much it is, whether it is kept."""
 
     def mine(measure: str, figure: str) -> float:
-        found = median_of(rounds, "understudy", measure, figure)
+        found = median_of(rounds, "offbook", measure, figure)
         assert found is not None
         return found
 
@@ -59,13 +69,18 @@ def _budgets(rounds: Rounds) -> list[tuple[str, str, str, bool]]:
 
     made: list[tuple[str, str, str, bool]] = []
 
-    def at_most(what: str, limit: float, value: float, write: Callable[[float], str] = duration) -> None:
+    def at_most(
+        what: str, limit: float, value: float, write: Callable[[float], str] = duration
+    ) -> None:
         made.append((what, f"at most {write(limit)}", write(value), value <= limit))
 
     def times(value: float) -> str:
         return f"{value:.2f} x"
 
-    for measure, what in (("output", "CPU for an output chunk, beside bare"), ("input", "CPU for an input chunk, beside bare")):
+    for measure, what in (
+        ("output", "CPU for an output chunk, beside bare"),
+        ("input", "CPU for an input chunk, beside bare"),
+    ):
         own, bare = beyond(measure, "cpu")
         at_most(what, 1.6, own / bare, times)
     if median_of(rounds, "openai-agents", "output", "cpu"):
@@ -76,7 +91,12 @@ def _budgets(rounds: Rounds) -> list[tuple[str, str, str, bool]]:
         at_most(f"added latency of a chunk, {figure}", limit, max(0.0, own - bare))
     count = f"{mine('crowd', 'count'):,.0f}"
     at_most(f"{count} sessions at real time both ways, p99", 20 * _MS, mine("crowd", "p99"))
-    at_most(f"{count} sessions at real time both ways, of a core", 0.6, mine("crowd", "core"), "{:.0%}".format)
+    at_most(
+        f"{count} sessions at real time both ways, of a core",
+        0.6,
+        mine("crowd", "core"),
+        "{:.0%}".format,
+    )
     at_most("speech started to audio_interrupted, p99", 3 * _MS, mine("barge_in", "shown"))
     at_most("speech started to the truncation at the server, p99", 3 * _MS, mine("barge_in", "cut"))
     at_most("call of a tool to its output, p50", _MS, mine("tools", "call"))
@@ -87,20 +107,51 @@ def _budgets(rounds: Rounds) -> list[tuple[str, str, str, bool]]:
     at_most("its tasks, beside the socket's own", 2, own - bare, "{:.0f}".format)
     at_most("its threads", 0, mine("idle", "threads"), "{:.0f}".format)
     at_most(f"{mine('idle', 'count'):,.0f} sessions closed", 1.0, mine("idle", "close"))
-    at_most("CPU of a chunk with a long history, beside a short one", 1.1, mine("history", "long") / mine("history", "short"), times)
-    at_most("reconnect with 100 items, beyond the handshake", 150 * _MS, max(0.0, mine("reconnect", "took") - mine("reconnect", "handshake")))
-    at_most("latency of a chunk with SQLite under it, beside none", 1.1, mine("store", "with") / mine("store", "without"), times)
-    at_most("import of understudy.actors.realtime, CPU", 25 * _MS, mine("import", "took"))
+    at_most(
+        "CPU of a chunk with a long history, beside a short one",
+        1.1,
+        mine("history", "long") / mine("history", "short"),
+        times,
+    )
+    at_most(
+        "reconnect with 100 items, beyond the handshake",
+        150 * _MS,
+        max(0.0, mine("reconnect", "took") - mine("reconnect", "handshake")),
+    )
+    at_most(
+        "latency of a chunk with SQLite under it, beside none",
+        1.1,
+        mine("store", "with") / mine("store", "without"),
+        times,
+    )
+    at_most("import of offbook.actors.realtime, CPU", 25 * _MS, mine("import", "took"))
     return made
 
 
 def as_markdown(rounds: Rounds, missing: Mapping[str, str], heading: Sequence[str]) -> str:
     """The page: contenders side by side, then the budgets."""
-    lines = [*heading, "", "## Beside others", "", *_contenders(rounds, missing), "", "## Budgets", "", "| what | budget | is | |", "|---|---|---|---|"]
-    lines += [f"| {what} | {limit} | {value} | {'kept' if kept else '**missed**'} |" for what, limit, value, kept in _budgets(rounds)]
+    lines = [
+        *heading,
+        "",
+        "## Beside others",
+        "",
+        *_contenders(rounds, missing),
+        "",
+        "## Budgets",
+        "",
+        "| what | budget | is | |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {what} | {limit} | {value} | {'kept' if kept else '**missed**'} |"
+        for what, limit, value, kept in _budgets(rounds)
+    ]
     return "\n".join(lines) + "\n"
 
 
 def as_rows(rounds: Rounds) -> list[dict[str, Any]]:
     """The budgets, for the JSON file."""
-    return [{"what": what, "budget": limit, "is": value, "kept": kept} for what, limit, value, kept in _budgets(rounds)]
+    return [
+        {"what": what, "budget": limit, "is": value, "kept": kept}
+        for what, limit, value, kept in _budgets(rounds)
+    ]

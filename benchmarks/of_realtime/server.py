@@ -1,7 +1,7 @@
 """The server of the benchmark, in a process of its own, and what a worker asks it.
 
-Owns: `LocalRealtimeServer` with a clock. What the user says in text is what it does: "chunks 500", "paced 500", "call", "transfer second". It must never decide
-what is measured.
+Owns: `LocalRealtimeServer` with a clock. What the user says in text is what it does: "chunks 500",
+"paced 500", "call", "transfer second". It must never decide what is measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from benchmarks.lab.catalogue import ROOT
-from understudy.actors.realtime.local import Call, LocalRealtimeServer, Reply, Say
+from offbook.actors.realtime.local import Call, LocalRealtimeServer, Reply, Say
 
 __all__ = ["CHUNK_MS", "ServerProcess", "clock_of"]
 
@@ -60,7 +60,14 @@ class ClockServer(LocalRealtimeServer):
         said = last["content"][0].get("text") or "" if last.get("role") == "user" else ""
         kind, _, count = said.partition(" ")
         if kind in ("chunks", "paced"):
-            return Reply(Say("", ms=int(count) * CHUNK_MS, chunk_ms=CHUNK_MS, gate=_Pace() if kind == "paced" else None))
+            return Reply(
+                Say(
+                    "",
+                    ms=int(count) * CHUNK_MS,
+                    chunk_ms=CHUNK_MS,
+                    gate=_Pace() if kind == "paced" else None,
+                )
+            )
         if kind in ("call", "transfer"):
             return Reply(Call("now" if kind == "call" else f"transfer_to_{count}"))
         return Reply(Say("Yes.", ms=CHUNK_MS, chunk_ms=CHUNK_MS))
@@ -69,7 +76,9 @@ class ClockServer(LocalRealtimeServer):
         kind = message["type"]
         if kind == "response.output_audio.delta":
             message["delta"] = base64.b64encode(struct.pack("<d", perf_counter()) + _REST).decode()
-        elif kind == "input_audio_buffer.speech_started" or (kind == "response.output_item.done" and message["item"]["type"] == "function_call"):
+        elif kind == "input_audio_buffer.speech_started" or (
+            kind == "response.output_item.done" and message["item"]["type"] == "function_call"
+        ):
             self.marks.append((kind, perf_counter()))
         super().note(number, message)
 
@@ -77,14 +86,18 @@ class ClockServer(LocalRealtimeServer):
         kind = message["type"]
         if kind in _MARKED:
             self.marks.append((kind, perf_counter()))
-        elif kind == "conversation.item.create" and message["item"]["type"] == "function_call_output":
+        elif (
+            kind == "conversation.item.create" and message["item"]["type"] == "function_call_output"
+        ):
             self.marks.append(("output", perf_counter()))
         return super().refusal_of(message)
 
 
 async def _serve() -> None:
     reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
     async with ClockServer() as server:
         print(json.dumps(server.base_url), flush=True)
         while command := (await reader.readline()).decode().strip():
@@ -92,7 +105,10 @@ async def _serve() -> None:
                 for session in server.sessions:
                     if session.peer.is_open:
                         await session.peer.close(1011)
-            print(json.dumps([*server.marks, *(("error", code) for code, _ in server.errors)]), flush=True)
+            print(
+                json.dumps([*server.marks, *(("error", code) for code, _ in server.errors)]),
+                flush=True,
+            )
             server.marks.clear()
             server.errors.clear()
 
@@ -102,7 +118,9 @@ class ServerProcess:
 
     def __init__(self) -> None:
         command = [sys.executable, "-m", "benchmarks.of_realtime.server"]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.base_url: str = self._line()
 
     def _line(self) -> Any:
@@ -116,7 +134,10 @@ class ServerProcess:
         return self._line()
 
     def marks(self) -> list[tuple[str, float]]:
-        """What it noted since it was asked last. What a client has earned by a mistake ends the benchmark."""
+        """What it noted since it was asked last.
+
+        What a client has earned by a mistake ends the benchmark.
+        """
         found = [tuple(one) for one in self._ask("marks")]
         wrong = [one for kind, one in found if kind == "error"]
         assert not wrong, f"the server has refused something: {wrong}"
@@ -129,7 +150,12 @@ class ServerProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()  # it ends at the end of its input
         self._process.wait()

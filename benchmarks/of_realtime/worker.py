@@ -1,4 +1,5 @@
-"""One contender, or what understudy alone is asked, in a process of its own: `python -m benchmarks.of_realtime.worker NAME SIZE MEASURE...`.
+"""One contender, or what offbook alone is asked, in a process of its own: `python -m
+benchmarks.of_realtime.worker NAME SIZE MEASURE...`.
 
 It prints what was measured as JSON, in its last line. It must never be imported.
 """
@@ -19,7 +20,11 @@ async def main(name: str, size: int, measures: list[str]) -> dict[str, dict[str,
     found = {}
     for measure in measures:
         with ServerProcess() as server:
-            found[measure] = await (COMMON[measure](name, server, size) if measure in COMMON else MINE[measure](server, size))
+            found[measure] = await (
+                COMMON[measure](name, server, size)
+                if measure in COMMON
+                else MINE[measure](server, size)
+            )
     return found
 
 

@@ -1,10 +1,13 @@
-"""Which reply a request gets, and its bytes. The request says it: `[c=17 t=2 do=tool]` in what the user said last. It is searched, not parsed.
+"""Which reply a request gets, and its bytes.
+
+The request says it: `[c=17 t=2 do=tool]` in what the user said last. It is searched, not parsed.
 
     do=talk        an answer
     do=tool        a call of the tool `lookup`, and an answer to its result
     do=transfer    the model `front` hands over to the agent `back`, whose model answers
 
-Without a mark, the answer has 60 words. An answer to a mark names the conversation and the turn, so that conversations which are mixed up are found out.
+Without a mark, the answer has 60 words. An answer to a mark names the conversation and the turn, so
+that conversations which are mixed up are found out.
 """
 
 from __future__ import annotations
@@ -58,11 +61,18 @@ def reply_to(body: bytes) -> Reply:
         call = ("lookup", f'{{"order": {conversation}}}')
     elif do == b"transfer" and _FRONT.search(body) is not None:
         call = ("transfer_to_agent", '{"agent_name": "back"}')
-    return Reply((conversation, turn), "" if call else answer_of(conversation, turn), call, streamed, usage)
+    return Reply(
+        (conversation, turn), "" if call else answer_of(conversation, turn), call, streamed, usage
+    )
 
 
 def _head(kind: str) -> dict[str, Any]:
-    return {"id": "chatcmpl-1", "object": kind, "created": 1_700_000_000, "model": "gpt-4o-2024-08-06"}
+    return {
+        "id": "chatcmpl-1",
+        "object": kind,
+        "created": 1_700_000_000,
+        "model": "gpt-4o-2024-08-06",
+    }
 
 
 _USAGE = {"prompt_tokens": 12, "completion_tokens": 60, "total_tokens": 72}
@@ -73,7 +83,12 @@ def whole_of(reply: Reply) -> bytes:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or None, "refusal": None}
     if reply.call is not None:
         message["tool_calls"] = [_call_of(reply.call)]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls" if reply.call else "stop"}
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": "tool_calls" if reply.call else "stop",
+    }
     return json.dumps({**_head("chat.completion"), "choices": [choice], "usage": _USAGE}).encode()
 
 
@@ -83,14 +98,30 @@ def chunks_of(reply: Reply) -> list[bytes]:
         deltas: list[dict[str, Any]] = [{"tool_calls": [{"index": 0, **_call_of(reply.call)}]}]
     else:
         words = reply.text.split(" ")
-        deltas = [{"content": word if last else word + " "} for word, last in zip(words, [False] * (len(words) - 1) + [True], strict=True)]
+        deltas = [
+            {"content": word if last else word + " "}
+            for word, last in zip(words, [False] * (len(words) - 1) + [True], strict=True)
+        ]
     deltas[0]["role"] = "assistant"
     head = _head("chat.completion.chunk")
-    events = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    events.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if reply.call else "stop"}]})
+    events = [
+        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        for delta in deltas
+    ]
+    events.append(
+        {
+            **head,
+            "choices": [
+                {"index": 0, "delta": {}, "finish_reason": "tool_calls" if reply.call else "stop"}
+            ],
+        }
+    )
     if reply.usage:
         events.append({**head, "choices": [], "usage": _USAGE})
-    return [*(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events), b"data: [DONE]\n\n"]
+    return [
+        *(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events),
+        b"data: [DONE]\n\n",
+    ]
 
 
 def _call_of(call: tuple[str, str]) -> dict[str, Any]:

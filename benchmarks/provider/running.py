@@ -1,4 +1,7 @@
-"""What starts the provider's process, and asks it for how long it held the turns. It imports no library that is measured."""
+"""What starts the provider's process, and asks it for how long it held the turns.
+
+It imports no library that is measured.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +47,26 @@ class Held:
 @contextmanager
 def provider(*, median: float = 0.0, sigma: float = 0.6, seed: int = 1) -> Iterator[Address]:
     """A provider in a process of its own, which ends with the block."""
-    command = [sys.executable, "-m", "benchmarks.provider.server", "--median", str(median), "--sigma", str(sigma), "--seed", str(seed)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.provider.server",
+        "--median",
+        str(median),
+        "--sigma",
+        str(sigma),
+        "--seed",
+        str(seed),
+    ]
     # In a session of its own: Ctrl-C is the caller's, who closes its input.
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         try:
@@ -66,5 +86,8 @@ def held_by(port: int) -> Held:
         body: dict[str, Any] = json.loads(connection.getresponse().read())
     finally:
         connection.close()
-    seconds = {(int(key.partition(":")[0]), int(key.partition(":")[2])): held for key, held in body["held"].items()}
+    seconds = {
+        (int(key.partition(":")[0]), int(key.partition(":")[2])): held
+        for key, held in body["held"].items()
+    }
     return Held(seconds, body["requests"], body["cpu_seconds"], body["most_connections"])

@@ -1,8 +1,10 @@
-"""The provider's process: `python -m benchmarks.provider.server --median 0.3 --sigma 0.6` prints its port, and serves until its standard input ends.
+"""The provider's process: `python -m benchmarks.provider.server --median 0.3 --sigma 0.6` prints
+its port, and serves until its standard input ends.
 
-It knows as much of HTTP as the clients need: requests with a Content-Length, on connections that are kept open. Each reply is held for a time that is drawn
-from a log-normal distribution; `GET /held` says for how long each turn was held in truth, from the last byte of its request to the last of its reply, and
-forgets it.
+It knows as much of HTTP as the clients need: requests with a Content-Length, on connections that
+are kept open. Each reply is held for a time that is drawn from a log-normal distribution; `GET
+/held` says for how long each turn was held in truth, from the last byte of its request to the last
+of its reply, and forgets it.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ class Provider:
     def delay(self) -> float:
         if not self.median:
             return 0.0
-        return min(self.random.lognormvariate(math.log(self.median), self.sigma), self.median * _MOST)
+        return min(
+            self.random.lognormvariate(math.log(self.median), self.sigma), self.median * _MOST
+        )
 
     def whole_reply(self, reply: Reply) -> bytes:
         if reply.turn is not None:
@@ -51,15 +55,27 @@ class Provider:
     def stream_of(self, reply: Reply) -> list[bytes]:
         if reply.turn is None and reply in self.chunks:
             return self.chunks[reply]
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-        pieces = [head, *(b"%x\r\n%b\r\n" % (len(event), event) for event in chunks_of(reply)), b"0\r\n\r\n"]
+        head = (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: "
+            b"chunked\r\n\r\n"
+        )
+        pieces = [
+            head,
+            *(b"%x\r\n%b\r\n" % (len(event), event) for event in chunks_of(reply)),
+            b"0\r\n\r\n",
+        ]
         if reply.turn is None:
             self.chunks[reply] = pieces
         return pieces
 
     def report(self) -> bytes:
         turns = {f"{conversation}:{turn}": held for (conversation, turn), held in self.held.items()}
-        body = {"held": turns, "requests": self.requests, "cpu_seconds": process_time(), "most_connections": self.most_open}
+        body = {
+            "held": turns,
+            "requests": self.requests,
+            "cpu_seconds": process_time(),
+            "most_connections": self.most_open,
+        }
         self.held.clear()
         self.requests, self.most_open = 0, self.open
         return _with_head(json.dumps(body).encode(), b"application/json")
@@ -130,7 +146,11 @@ class Connection(asyncio.Protocol):
 
 
 def _with_head(body: bytes, kind: bytes) -> bytes:
-    return b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (kind, len(body), body)
+    return b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (
+        kind,
+        len(body),
+        body,
+    )
 
 
 async def _serve(options: argparse.Namespace) -> None:
@@ -144,9 +164,21 @@ async def _serve(options: argparse.Namespace) -> None:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--median", type=float, default=0.0, help="seconds for which half of the replies are held at most")
-    parser.add_argument("--sigma", type=float, default=0.6, help="how much the times differ: the standard deviation of their logarithm")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--median",
+        type=float,
+        default=0.0,
+        help="seconds for which half of the replies are held at most",
+    )
+    parser.add_argument(
+        "--sigma",
+        type=float,
+        default=0.6,
+        help="how much the times differ: the standard deviation of their logarithm",
+    )
     parser.add_argument("--seed", type=int, default=1)
     asyncio.run(_serve(parser.parse_args()))
 

@@ -1,7 +1,10 @@
-"""The process of one contender: `python -m benchmarks.workers.process agno`. It reads a request from each line of its input, and answers with a line of JSON.
+"""The process of one contender: `python -m benchmarks.workers.process agno`.
 
-All of its rounds are on one event loop, as those of a service are, so that clients which are bound to their loop can stay. Of the project, it imports the
-contender, the stopwatch and the provider's texts: its environment has the peer, and psutil.
+It reads a request from each line of its input, and answers with a line of JSON.
+
+All of its rounds are on one event loop, as those of a service are, so that clients which are bound
+to their loop can stay. Of the project, it imports the contender, the stopwatch and the provider's
+texts: its environment has the peer, and psutil.
 """
 
 from __future__ import annotations
@@ -32,7 +35,9 @@ _SILENT = {
 }
 
 
-def one_round(contender: AgentContender, runner: asyncio.Runner, asked: dict[str, Any]) -> dict[str, Any]:
+def one_round(
+    contender: AgentContender, runner: asyncio.Runner, asked: dict[str, Any]
+) -> dict[str, Any]:
     """One round, and what it took."""
     contender.provider = asked.get("provider", "")
     watch = Stopwatch()
@@ -48,7 +53,9 @@ def one_round(contender: AgentContender, runner: asyncio.Runner, asked: dict[str
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("contender", choices=KEYS)
     options = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -57,7 +64,17 @@ def _main() -> None:
     logging.disable(logging.WARNING)
     contender = load_contender(options.contender)
     with asyncio.Runner() as runner:
-        print(json.dumps({"ready": contender.version(), "cannot": dict(contender.cannot), "differs": dict(contender.differs)}), file=answers, flush=True)
+        print(
+            json.dumps(
+                {
+                    "ready": contender.version(),
+                    "cannot": dict(contender.cannot),
+                    "differs": dict(contender.differs),
+                }
+            ),
+            file=answers,
+            flush=True,
+        )
         for line in sys.stdin:
             try:
                 answer: dict[str, Any] = one_round(contender, runner, json.loads(line))

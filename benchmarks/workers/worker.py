@@ -1,4 +1,6 @@
-"""The process of one contender, seen from the benchmark: it is told to make a round, and says what it took; it is ended when it is too slow."""
+"""The process of one contender, seen from the benchmark: it is told to make a round, and says what
+it took; it is ended when it is too slow.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ class WorkerFailed(RuntimeError):
 
 
 class Worker:
-    """The process of one contender. It is started when it is needed, and again after it has failed."""
+    """The process of one contender.
+
+    It is started when it is needed, and again after it has failed.
+    """
 
     def __init__(self, contender: str, interpreter: Path, *, timeout: float) -> None:
         self.contender = contender
@@ -45,13 +50,25 @@ class Worker:
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 -- as long as the process
         command = [str(self.interpreter), "-m", "benchmarks.workers.process", self.contender]
         self.process = subprocess.Popen(
-            command, cwd=ROOT, env=as_users_have_it(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True
+            command,
+            cwd=ROOT,
+            env=as_users_have_it(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            start_new_session=True,
         )
         hello = self._read()
         self.cannot, self.differs = hello["cannot"], hello["differs"]
 
-    def round(self, measure: str, load: Load, *, provider: str = "", seconds: float = 1.0) -> dict[str, Any]:
-        """One round that counts, of some `seconds`. Its first one in this process has a smaller one before it, which does not."""
+    def round(
+        self, measure: str, load: Load, *, provider: str = "", seconds: float = 1.0
+    ) -> dict[str, Any]:
+        """One round that counts, of some `seconds`.
+
+        Its first one in this process has a smaller one before it, which does not.
+        """
         self.start()
         if measure not in self.loads:
             self.loads[measure] = self._warmed_up(measure, load, provider, seconds)
@@ -62,13 +79,25 @@ class Worker:
         if load.times <= _FEWEST:
             return load
         fewest = max(_FEWEST, 2 * load.width)  # so that all that are to be under way at once are
-        return Load(min(load.times, max(fewest, int(seconds / max(took["seconds"], 1e-9)))), load.width)
+        return Load(
+            min(load.times, max(fewest, int(seconds / max(took["seconds"], 1e-9)))), load.width
+        )
 
     def _ask(self, measure: str, load: Load, provider: str) -> dict[str, Any]:
         assert self.process is not None
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps({"measure": measure, "times": load.times, "width": load.width, "provider": provider}) + "\n")
+            self.process.stdin.write(
+                json.dumps(
+                    {
+                        "measure": measure,
+                        "times": load.times,
+                        "width": load.width,
+                        "provider": provider,
+                    }
+                )
+                + "\n"
+            )
             self.process.stdin.flush()
         except BrokenPipeError:
             pass  # the answer that does not come says more
@@ -97,7 +126,11 @@ class Worker:
             self.errors.seek(0)
             said = self.errors.read()[-_TAIL:].strip()
             self.close()
-            raise WorkerFailed(f"it was not done after {self.timeout:,.0f} s" if late.is_set() else f"its process ended with {code}: {said}")
+            raise WorkerFailed(
+                f"it was not done after {self.timeout:,.0f} s"
+                if late.is_set()
+                else f"its process ended with {code}: {said}"
+            )
         answer: dict[str, Any] = json.loads(line)
         return answer
 

@@ -1,15 +1,15 @@
-"""What MkDocs does beside its own for these pages: files of the repository become pages, and the reference is made of what the packages offer.
+"""Hooks of MkDocs: files of the repository become pages, and the Python API is generated.
 
-A link to a file that is no page loses its address. A page that would load something from another server is an error.
+A link to a file that is not a page loses its address.
+A page that would load something from another server is an error.
 """
 
-import ast
 import os
 import re
-from collections import defaultdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import api_pages
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -23,53 +23,36 @@ PAGES = {
     "changelog.md": "CHANGELOG.md",
     "tests.md": "tests/README.md",
     "benchmarks.md": "benchmarks/README.md",
-}
-# The packages whose names are public, by the page that documents them.
-PACKAGES = {
-    "reference/actors.md": ("actors", "understudy.actors", "Agents: `understudy.actors`"),
-    "reference/runtime.md": ("runtime", "understudy.runtime", "Running: `understudy.runtime`"),
-    "reference/testing.md": ("runtime/testing", "understudy.runtime.testing", "Testing: `understudy.runtime.testing`"),
-    "reference/a2a.md": ("runtime/a2a", "understudy.runtime.a2a", "Agent2Agent: `understudy.runtime.a2a`"),
+    "security.md": "SECURITY.md",
 }
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|`[^`]*`)*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
+IMAGE = re.compile(r"(!\[[^\]]*\]\()([^)\s:]+)(\))")
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]*\ssrc=[\"']?(?:https?:)?//[^>]*>|<link(?![^>]*canonical)[^>]*\shref=[\"']?(?:https?:)?//[^>]*>")
+LOADED = re.compile(
+    r"<(?:script|img|iframe|source)[^>]*\ssrc=[\"']?(?:https?:)?//[^>]*>|<link(?![^>]*canonical)[^>]*\shref=[\"']?(?:https?:)?//[^>]*>"
+)
 
 
 def on_startup(**_: Any) -> None:
-    """Lay the source out as it is imported, for mkdocstrings: it reads files, whatever is installed."""
-    packages = ROOT / "build" / "docs" / "understudy"
+    """Lay the source out as it is imported: mkdocstrings reads files."""
+    packages = ROOT / "build" / "docs" / "offbook"
     packages.mkdir(parents=True, exist_ok=True)
-    for room in ("actors", "runtime"):
-        if not (packages / room).is_symlink():
-            (packages / room).symlink_to(ROOT / room)
+    api = {path.name: path for path in (ROOT / "api").glob("*.py")}
+    for name, source in {"actors": ROOT / "actors", "runtime": ROOT / "runtime", **api}.items():
+        if not (packages / name).is_symlink():
+            (packages / name).symlink_to(source)
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for uri, source in PAGES.items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / source)))
-    for uri, (folder, package, title) in PACKAGES.items():
-        files.append(File.generated(config, uri, content=reference(ROOT / folder, package, title)))
+    for uri, content in api_pages.pages().items():
+        files.append(File.generated(config, uri, content=content))
     return files
 
 
-def reference(folder: Path, package: str, title: str) -> str:
-    """A page with each public name of a package, under the room that has it."""
-    tree = ast.parse((folder / "__init__.py").read_text())
-    origin = {alias.asname or alias.name: node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    (listed,) = (node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
-    rooms = defaultdict(list)
-    for name in ast.literal_eval(listed):
-        if name in origin:
-            rooms[origin[name].split(".")[0]].append(name)
-    lines = [f"# {title}", "", "Each name is imported from this package, wherever it is made. All options with their defaults: [options](options.md).", ""]
-    for room, names in sorted(rooms.items()):
-        lines += [f"## {room}", "", *(f"::: {package}.{name}\n" for name in names)]
-    return "\n".join(lines)
-
-
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead each link to the page that a file has become; what is no page loses its address."""
+    """Lead each link to the page that a file has become."""
     uri = page.file.src_uri
     source = PurePosixPath(PAGES.get(uri, f"docs/{uri}"))
 
@@ -78,16 +61,26 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         if not target or "://" in target:
             return link[0]
         path = os.path.normpath(source.parent / target)
-        there = next((page for page, file in PAGES.items() if file == path), path.removeprefix("docs/") if path.startswith("docs/") else None)
+        there = next(
+            (page for page, file in PAGES.items() if file == path),
+            path.removeprefix("docs/") if path.startswith("docs/") else None,
+        )
         if there is None and (ROOT / path).exists():
             return text
         return f"[{text}]({os.path.relpath(there or path, PurePosixPath(uri).parent)}{anchor})"
 
+    def show(image: re.Match[str]) -> str:
+        path = os.path.normpath(source.parent / image[2]).removeprefix("docs/")
+        return f"{image[1]}{os.path.relpath(path, PurePosixPath(uri).parent)}{image[3]}"
+
+    def adapted(text: str) -> str:
+        return IMAGE.sub(show, LINK.sub(lead, text))
+
     parts, end = [], 0
     for block in CODE.finditer(markdown):
-        parts += [LINK.sub(lead, markdown[end : block.start()]), block[0]]
+        parts += [adapted(markdown[end : block.start()]), block[0]]
         end = block.end()
-    return "".join([*parts, LINK.sub(lead, markdown[end:])])
+    return "".join([*parts, adapted(markdown[end:])])
 
 
 def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:

@@ -1,8 +1,10 @@
-"""The same program on one machine and on many: hosts on Ray, sessions that go on when one of them is lost, and an actor somewhere among them.
+"""The same program on one machine and on many: hosts on Ray, sessions that survive the loss of a
+host, and an actor on one of them.
 
-pip install 'understudy[ray,postgres]'
+pip install 'offbook[ray,postgres]'
 python examples/cluster/shop.py        # on this machine, by itself: Ray, two hosts, an SQLite file
-kubectl apply -f examples/cluster/raycluster.yaml        # on Kubernetes: what differs is in that file
+kubectl apply -f examples/cluster/raycluster.yaml        # on Kubernetes: see the comment in that
+file
 """
 
 import asyncio
@@ -12,9 +14,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import Actor, ActorSystem, Message, ModelRequest, PostgresStore, Runner, SQLiteStore, model_from_env
-from understudy.runtime.cluster import Cluster
+from offbook import (
+    Actor,
+    ActorSystem,
+    ChatModelAgent,
+    Message,
+    ModelRequest,
+    PostgresStore,
+    Runner,
+    SQLiteStore,
+    model_from_env,
+)
+from offbook.runtime.cluster import Cluster
 
 
 class Parrot:
@@ -25,7 +36,7 @@ class Parrot:
 
 
 class Visits(Actor):
-    """Counts in memory: with its host it is gone."""
+    """Count in memory: the count is lost with its host."""
 
     def __init__(self, start: int = 0) -> None:
         super().__init__()
@@ -43,7 +54,7 @@ def open_store() -> SQLiteStore | PostgresStore:
 
 @asynccontextmanager
 async def host(system: ActorSystem) -> AsyncIterator[Runner]:
-    """Called once in each host, by its name: "shop:host". What it opens is closed when the host is drained."""
+    """Open the store and the Runner of a host, which calls this by its name, "shop:host"."""
     model = model_from_env() if "OPENAI_API_KEY" in os.environ else Parrot()
     agent = ChatModelAgent(name="Shop", instruction="Answer the customer.", model=model)
     async with open_store() as store:
@@ -53,21 +64,27 @@ async def host(system: ActorSystem) -> AsyncIterator[Runner]:
 async def main() -> None:
     hosts = int(os.environ.get("HOSTS", "2"))
     cpus = float(os.environ.get("CPUS", "0.5"))
-    async with Cluster.start("shop:host", name="shop", hosts=hosts, resources={"num_cpus": cpus}) as cluster:
+    async with Cluster.start(
+        "shop:host", name="shop", hosts=hosts, resources={"num_cpus": cpus}
+    ) as cluster:
         session = cluster.session("user-42")
         print((await session.query("Hello!")).text)
         async for event in session.query("And tomorrow?"):
             print(event)
-        visits = await cluster.spawn("shop:Visits", 10, key="visits")
+        visits = await cluster.spawn("shop:Visits", 10, near="visits")
         print("visits:", await visits.request(1, timeout=10))
         stats = await cluster.stats()
         print(", ".join(f"{one.name} is {one.state}" for one in stats.hosts))
-        if "--stay" in sys.argv:  # a service: web workers connect to it, and `python -m understudy.runtime.cluster drain` ends it
+        if "--stay" in sys.argv:
+            # A service: web workers connect, and `python -m offbook.runtime.cluster drain` ends it.
             await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    # Hosts import this file as `shop`: they look where PYTHONPATH says. The file of the SQLite store is in this folder, whichever theirs is.
-    os.environ["PYTHONPATH"] = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
+    # Hosts import this file as `shop`, so PYTHONPATH must name its folder. The SQLite file is there
+    # too, in whichever folder a host runs.
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
+    )
     os.environ.setdefault("STORE", str(Path.cwd() / "shop.db"))
     asyncio.run(main())

@@ -1,22 +1,28 @@
-"""Agent2Agent: an agent of ours served to others, and an agent of others asked. Needs the extra `a2a`.
+"""Agent2Agent: serving an agent to other programs, and calling remote agents.
 
-    data            what is said there: tasks, messages, artifacts, cards, as plain values of our own
-    errors          what can go wrong when another agent is asked
-    sdk             the one door to the SDK: what is said when it is not installed
-    conversion      our values as the SDK's protobuf, and back
-    client          asking the agents of others
-    serving         the door for who serves an agent
-    tasks           the tasks of a served agent: one actor for each that something is done with
-    push            push notifications: where to, and one outbox for each task
-    server          the app: cards, who may ask, the operations by each transport
+Needs the extra `a2a`.
 
-Importing this must never import the SDK, and nothing of the SDK must ever be in what this room shows.
+    data            tasks, messages, artifacts and cards as plain values
+    errors          errors of calls to remote agents
+    sdk             reports that the SDK is not installed
+    conversion      conversion of the values to and from the SDK's protobuf
+    fair_slots      a limit on concurrent work that is fair to clients
+    former          compatibility with messages of versions 0.2.5 and 0.3
+    client          calling remote agents
+    serving         the entry point for serving an agent
+    tasks           the tasks of a served agent: one actor for each active one
+    push            push notifications: the webhooks, and one outbox for each task
+    server          the app: cards, authentication, the operations over each transport
+
+Importing this package does not import the SDK, and its public values contain no type of the SDK.
 """
 
 from .client.client import A2AClient, Credentials, Transport
+from .client.given_transport import ClientTransport
 from .client.limits import ClientLimits
 from .data.actions import A2AAction, ArtifactUpdate, AuthRequired, Reject, Reply, Status
 from .data.card import AgentCard, AgentInterface, AgentSkill
+from .data.extension import STEPS_EXTENSION
 from .data.message import A2AMessage, A2ARole, MessageLike
 from .data.parts import A2APart, DataPart, FilePart, PartLike, PartsLike, TextPart
 from .data.question import RemoteInterrupt, RemoteQuestion
@@ -25,10 +31,12 @@ from .data.task import Artifact, Task, TaskState, TaskStatus
 from .errors import A2AConnectionError, A2AError, A2AProtocolError, A2ARequestError, RemoteTaskError
 from .push.policy import WebhookPolicy
 from .server.auth import ApiKeys, Authenticator, BearerTokens, Principal
+from .server.limits import ServerLimits
 from .server.settings import AgentCardSettings, SkillSettings
 from .serving import a2a_app
 
 __all__ = [
+    "STEPS_EXTENSION",
     "A2AAction",
     "A2AClient",
     "A2AConnectionError",
@@ -49,6 +57,7 @@ __all__ = [
     "Authenticator",
     "BearerTokens",
     "ClientLimits",
+    "ClientTransport",
     "Credentials",
     "DataPart",
     "FilePart",
@@ -61,6 +70,7 @@ __all__ = [
     "RemoteQuestion",
     "RemoteTaskError",
     "Reply",
+    "ServerLimits",
     "SkillSettings",
     "Status",
     "StreamEvent",

@@ -1,19 +1,21 @@
-"""Our values as the SDK's protobuf, and back.
+"""Conversion of the plain values to the SDK's protobuf, and back.
 
-JSON's numbers travel as floats there: those without a fraction come back as whole numbers, and whole numbers that a float cannot hold are refused.
-
-Owns: the correspondence, field by field. This is the one file that knows both sides; it must never be imported before a program serves or asks an agent.
+Protobuf represents JSON's numbers as floats: those without a fraction are converted back to
+integers, and integers that a float cannot represent are refused. This is the one module that knows
+both sides; it is only imported when a program serves or calls an agent.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
+from a2a.client.card_resolver import parse_agent_card
 from a2a.types import a2a_pb2 as pb
-from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import ListValue, NullValue, Struct, Value
 
 from ..errors import UsageError
@@ -52,16 +54,20 @@ Json: TypeAlias = dict[str, object] | list[object] | str | int | float | bool | 
 WireEvent: TypeAlias = pb.Task | pb.Message | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 
 _EXACT: Final = 2**53
-"""Up to here, each whole number has a float of its own."""
+"""Up to here, a float represents every integer exactly."""
 _DEEPEST: Final = 28
-"""How deep data may be: each level of it is up to three of protobuf, and what reads that gives up at 100, with those around the data."""
+"""The maximum depth of data.
+
+Each level of it is up to three of protobuf, and protobuf's parsers fail at 100, including the
+levels around the data.
+"""
 
 
-# Data: what JSON can hold.
+# Data: JSON values.
 
 
 def data_to_wire(data: object, where: str = "data") -> Value:
-    """A protobuf value. A `UsageError` says what in it cannot travel."""
+    """Convert to a protobuf value. A `UsageError` names the part that cannot be converted."""
     value = Value()
     _fill(value, data, where, 0)
     return value
@@ -87,7 +93,10 @@ def _fill(value: Value, data: object, where: str, depth: int) -> None:
         for index, item in enumerate(data):
             _fill(value.list_value.values.add(), item, f"{where}[{index}]", depth + 1)
     else:
-        msg = f"{where} is a {type(data).__name__}, which JSON cannot hold: give None, a bool, a number, a text, a list or a dict."
+        msg = (
+            f"{where} is a {type(data).__name__}, which JSON cannot hold: pass None, a bool, a "
+            "number, a text, a list or a dict."
+        )
         raise UsageError(msg)
 
 
@@ -101,7 +110,9 @@ def _fill_struct(struct: Struct, data: Mapping[Any, object], where: str, depth: 
 
 def _number(number: float, where: str) -> float:
     if isinstance(number, int) and abs(number) > _EXACT:
-        msg = f"{where} is {number}: numbers of more than 53 bits arrive as others; send it as text."
+        msg = (
+            f"{where} is {number}: numbers of more than 53 bits arrive as others; send it as text."
+        )
         raise UsageError(msg)
     if not math.isfinite(number):
         msg = f"{where} is {number}, a number that JSON does not have."
@@ -110,12 +121,12 @@ def _number(number: float, where: str) -> float:
 
 
 def _text(text: str) -> str:
-    """Without halves of surrogate pairs, which UTF-8 cannot hold."""
+    """Replace halves of surrogate pairs, which UTF-8 cannot represent."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def data_from_wire(value: Value) -> Json:
-    """What the protobuf value holds."""
+    """Convert a protobuf value back."""
     match value.WhichOneof("kind"):
         case "number_value":
             return _as_number(value.number_value)
@@ -145,7 +156,10 @@ def metadata_to_wire(metadata: Metadata, where: str = "metadata") -> Struct:
 
 
 def metadata_from_wire(struct: Struct) -> dict[str, object]:
-    """Sorted: protobuf's maps have no order, and the same data is to be the same text each time."""
+    """Convert a struct, sorted by keys.
+
+    Protobuf's maps have no order, and the same data must always give the same text.
+    """
     return {key: data_from_wire(struct.fields[key]) for key in sorted(struct.fields)}
 
 
@@ -157,7 +171,11 @@ def part_to_wire(part: A2APart) -> pb.Part:
         case TextPart(text, media_type):
             wire = pb.Part(text=_text(text), media_type=media_type or "")
         case DataPart(data, media_type, name):
-            wire = pb.Part(data=data_to_wire(data), media_type=media_type or "application/json", filename=_text(name or ""))
+            wire = pb.Part(
+                data=data_to_wire(data),
+                media_type=media_type or "application/json",
+                filename=_text(name or ""),
+            )
         case FilePart(url, data, media_type, name):
             wire = pb.Part(media_type=media_type or "", filename=_text(name or ""))
             if data is not None:
@@ -207,7 +225,15 @@ def message_from_wire(wire: pb.Message) -> A2AMessage:
     )
 
 
-def _set_metadata(wire: pb.Message | pb.Part | pb.Artifact | pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent, metadata: Metadata) -> None:
+def _set_metadata(
+    wire: pb.Message
+    | pb.Part
+    | pb.Artifact
+    | pb.Task
+    | pb.TaskStatusUpdateEvent
+    | pb.TaskArtifactUpdateEvent,
+    metadata: Metadata,
+) -> None:
     if metadata:
         wire.metadata.CopyFrom(metadata_to_wire(metadata))
 
@@ -222,7 +248,7 @@ def state_to_wire(state: TaskState) -> pb.TaskState:
 
 
 def state_from_wire(state: int) -> TaskState:
-    """A number that this version does not know is `UNKNOWN`."""
+    """Convert a state. A number that this version does not know is `UNKNOWN`."""
     if state not in pb.TaskState.values():
         return TaskState.UNKNOWN
     name = pb.TaskState.Name(state).removeprefix("TASK_STATE_")
@@ -242,7 +268,7 @@ def _moment(timestamp: str) -> datetime:
     try:
         moment = datetime.fromisoformat(timestamp)
     except ValueError as error:
-        msg = f"TaskStatus(timestamp={timestamp!r}): give ISO 8601, such as '2026-01-31T12:00:00Z'."
+        msg = f"TaskStatus(timestamp={timestamp!r}): pass ISO 8601, such as '2026-01-31T12:00:00Z'."
         raise UsageError(msg) from error
     return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
@@ -269,7 +295,14 @@ def artifact_to_wire(artifact: Artifact) -> pb.Artifact:
 
 def artifact_from_wire(wire: pb.Artifact) -> Artifact:
     parts = tuple(part_from_wire(part) for part in wire.parts)
-    return Artifact(wire.artifact_id, parts, wire.name or None, wire.description or None, metadata_from_wire(wire.metadata), tuple(wire.extensions))
+    return Artifact(
+        wire.artifact_id,
+        parts,
+        wire.name or None,
+        wire.description or None,
+        metadata_from_wire(wire.metadata),
+        tuple(wire.extensions),
+    )
 
 
 def task_to_wire(task: Task) -> pb.Task:
@@ -299,26 +332,34 @@ def task_from_wire(wire: pb.Task) -> Task:
 
 
 def event_to_wire(event: StreamEvent) -> WireEvent:
-    """As the SDK's queues take it."""
+    """Convert an event to the form of the SDK's queues."""
     match event:
         case Task():
             return task_to_wire(event)
         case A2AMessage():
             return message_to_wire(event)
         case TaskStatusUpdateEvent(task_id, context_id, status):
-            update = pb.TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=status_to_wire(status))
+            update = pb.TaskStatusUpdateEvent(
+                task_id=task_id, context_id=context_id, status=status_to_wire(status)
+            )
             _set_metadata(update, event.metadata)
             return update
         case TaskArtifactUpdateEvent(task_id, context_id, artifact, append, last_chunk):
             piece = pb.TaskArtifactUpdateEvent(
-                task_id=task_id, context_id=context_id, artifact=artifact_to_wire(artifact), append=append, last_chunk=last_chunk
+                task_id=task_id,
+                context_id=context_id,
+                artifact=artifact_to_wire(artifact),
+                append=append,
+                last_chunk=last_chunk,
             )
             _set_metadata(piece, event.metadata)
             return piece
 
 
-def event_from_wire(wire: pb.StreamResponse | pb.SendMessageResponse | WireEvent) -> StreamEvent | None:
-    """None for a response that holds nothing, or what this version does not know."""
+def event_from_wire(
+    wire: pb.StreamResponse | pb.SendMessageResponse | WireEvent,
+) -> StreamEvent | None:
+    """Convert an event; None for a response that is empty or unknown to this version."""
     match wire:
         case pb.StreamResponse() | pb.SendMessageResponse():
             field = wire.WhichOneof("payload")
@@ -328,10 +369,22 @@ def event_from_wire(wire: pb.StreamResponse | pb.SendMessageResponse | WireEvent
         case pb.Message():
             return message_from_wire(wire)
         case pb.TaskStatusUpdateEvent():
-            return TaskStatusUpdateEvent(wire.task_id, wire.context_id, status_from_wire(wire.status), metadata_from_wire(wire.metadata))
+            return TaskStatusUpdateEvent(
+                wire.task_id,
+                wire.context_id,
+                status_from_wire(wire.status),
+                metadata_from_wire(wire.metadata),
+            )
         case pb.TaskArtifactUpdateEvent():
             artifact = artifact_from_wire(wire.artifact)
-            return TaskArtifactUpdateEvent(wire.task_id, wire.context_id, artifact, wire.append, wire.last_chunk, metadata_from_wire(wire.metadata))
+            return TaskArtifactUpdateEvent(
+                wire.task_id,
+                wire.context_id,
+                artifact,
+                wire.append,
+                wire.last_chunk,
+                metadata_from_wire(wire.metadata),
+            )
 
 
 # Cards.
@@ -342,8 +395,16 @@ def card_from_wire(wire: pb.AgentCard) -> AgentCard:
         wire.name,
         wire.description,
         wire.version,
-        tuple(AgentInterface(door.url, door.protocol_binding, door.protocol_version, door.tenant) for door in wire.supported_interfaces),
-        tuple(AgentSkill(skill.id, skill.name, skill.description, tuple(skill.tags), tuple(skill.examples)) for skill in wire.skills),
+        tuple(
+            AgentInterface(door.url, door.protocol_binding, door.protocol_version, door.tenant)
+            for door in wire.supported_interfaces
+        ),
+        tuple(
+            AgentSkill(
+                skill.id, skill.name, skill.description, tuple(skill.tags), tuple(skill.examples)
+            )
+            for skill in wire.skills
+        ),
         streaming=wire.capabilities.streaming,
         push_notifications=wire.capabilities.push_notifications,
         extended_card=wire.capabilities.extended_agent_card,
@@ -353,6 +414,39 @@ def card_from_wire(wire: pb.AgentCard) -> AgentCard:
     )
 
 
-def card_to_wire(card: AgentCard) -> pb.AgentCard:
-    """The whole card, as its document has it."""
-    return ParseDict(dict(card.document), pb.AgentCard(), ignore_unknown_fields=True)
+def card_to_wire(card: AgentCard | Mapping[str, object]) -> pb.AgentCard:
+    """Convert a card: from its document of any version, or from the fields of one made by hand."""
+    document = card if isinstance(card, Mapping) else card.document
+    if document or isinstance(card, Mapping):
+        return parse_agent_card(deepcopy(dict(document)))
+    return pb.AgentCard(
+        name=card.name,
+        description=card.description,
+        version=card.version,
+        supported_interfaces=[
+            pb.AgentInterface(
+                url=door.url,
+                protocol_binding=door.transport,
+                protocol_version=door.protocol_version,
+                tenant=door.tenant,
+            )
+            for door in card.interfaces
+        ],
+        skills=[
+            pb.AgentSkill(
+                id=one.id,
+                name=one.name,
+                description=one.description,
+                tags=one.tags,
+                examples=one.examples,
+            )
+            for one in card.skills
+        ],
+        capabilities=pb.AgentCapabilities(
+            streaming=card.streaming,
+            push_notifications=card.push_notifications,
+            extended_agent_card=card.extended_card,
+        ),
+        default_input_modes=card.input_modes,
+        default_output_modes=card.output_modes,
+    )

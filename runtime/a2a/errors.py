@@ -1,12 +1,12 @@
-"""What can go wrong when another agent is asked.
+"""Errors of calls to remote agents.
 
-    A2AError                 it could not be asked, or did not do it
-    ├── A2AConnectionError   it could not be reached, or broke off: asking again may help
-    ├── A2AProtocolError     what it says is not the protocol, not this version of it, or more than is allowed
-    ├── A2ARequestError      it refuses what it was asked; `reason` says why, in the protocol's words
-    └── RemoteTaskError      the task has ended, but not as it should: `state` says how
+    A2AError                 the call was impossible, or failed
+    ├── A2AConnectionError   the agent was unreachable, or the connection broke: a retry may help
+    ├── A2AProtocolError     the response is invalid, of another version, or exceeds a limit
+    ├── A2ARequestError      the agent refused the request; `reason` is the protocol's term
+    └── RemoteTaskError      the task has ended without success: `state` is its final state
 
-Owns: these classes. Their texts hold what a stranger says only cut short and in one line: they are logged, and shown.
+Remote texts in them are truncated to one line, because errors are logged and shown.
 """
 
 from __future__ import annotations
@@ -16,17 +16,27 @@ from typing import Final
 from ..errors import AgentError
 from .data.task import TaskState
 
-__all__ = ["A2AConnectionError", "A2AError", "A2AProtocolError", "A2ARequestError", "RemoteTaskError", "one_line"]
+__all__ = [
+    "A2AConnectionError",
+    "A2AError",
+    "A2AProtocolError",
+    "A2ARequestError",
+    "RemoteTaskError",
+    "one_line",
+]
 
 _LONGEST: Final = 500
 
 
 class A2AError(AgentError):
-    """Another agent could not be asked, or did not do what it was asked."""
+    """A call to a remote agent was impossible, or failed."""
 
 
 class A2AConnectionError(A2AError):
-    """The agent could not be reached, or broke off. `was_sent` says whether the request may have arrived."""
+    """The agent was unreachable, or the connection broke.
+
+    `was_sent`: whether the request may have arrived.
+    """
 
     def __init__(self, text: str = "", *, was_sent: bool = True) -> None:
         super().__init__(text)
@@ -34,11 +44,14 @@ class A2AConnectionError(A2AError):
 
 
 class A2AProtocolError(A2AError):
-    """What the other side says is not the protocol, or not a version of it that is spoken here, or more than is allowed."""
+    """The response is invalid, of an unsupported version, or exceeds a limit."""
 
 
 class A2ARequestError(A2AError):
-    """The server refuses the request. `reason` is the protocol's word for it, such as `TASK_NOT_FOUND`."""
+    """The server refuses the request.
+
+    `reason` is the protocol's term, such as `TASK_NOT_FOUND`.
+    """
 
     def __init__(self, text: str = "", reason: str = "") -> None:
         super().__init__(text)
@@ -46,7 +59,7 @@ class A2ARequestError(A2AError):
 
 
 class RemoteTaskError(A2AError):
-    """The task has failed, was rejected, or was canceled over there."""
+    """The remote task has failed, was rejected, or was canceled."""
 
     def __init__(self, text: str = "", state: str = TaskState.FAILED, task_id: str = "") -> None:
         super().__init__(text)
@@ -55,6 +68,8 @@ class RemoteTaskError(A2AError):
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
-    """What a stranger says, as one line that can be shown: not too long, and without control characters."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: longest * 2]).split())
+    """Return a remote text as one truncated line, without control characters."""
+    line = " ".join(
+        "".join(letter if letter.isprintable() else " " for letter in text[: longest * 2]).split()
+    )
     return line if len(line) <= longest else f"{line[: longest - 1]}…"

@@ -1,17 +1,20 @@
-"""The door for who serves an agent: `a2a_app`.
+"""The entry point for serving an agent: `a2a_app`.
 
-Owns: its parameters, and the checks of them. Importing this must never import the SDK: that is done when something is served.
+Importing this module does not import the SDK: that happens when something is served.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import UsageError
+from ..log import loggers
 from ..runner import Runner
 from .sdk import need_sdk
 from .server.auth import Authenticator
+from .server.limits import ServerLimits
 from .server.settings import AgentCardSettings
 
 if TYPE_CHECKING:
@@ -51,14 +54,21 @@ def a2a_app(
     keep_seconds: float = 7 * 86_400.0,
     keep_tasks: int = 100_000,
     allow_anonymous: bool = False,
+    limits: ServerLimits | None = None,
+    logger: logging.Logger | None = None,
 ) -> A2AApp:
-    """An ASGI app that serves the agent over Agent2Agent: JSON-RPC and HTTP+JSON below `handler_path`, for clients of 1.0 and 0.3.
+    """Return an ASGI app that serves the agent over Agent2Agent: JSON-RPC and HTTP+JSON below
+    `handler_path`, for clients of 1.0 and 0.3.
 
         app = a2a_app(agent, store=SQLiteStore("tasks.db"), auth=BearerTokens({"secret": "alice"}))
 
-    Tasks are in the store, and outlive the process if it does: those that were at work are continued, or have failed with it. `handlers` plays in place of an
-    agent: an object with `async def message(request)`, `stream(request, writer)` and `cancel(request)`, of which one of the first two is enough. `keep_seconds`
-    and `keep_tasks` say for how long, and how many, tasks at rest are kept.
+    Tasks are in the store, and outlive the process if it does: those in progress are resumed, or
+    fail if that is impossible. `handlers` replaces the agent: an object with `async def
+    message(request)`, `stream(request, writer)` and `cancel(request)`, of which one of the first
+    two is enough. `keep_seconds` and `keep_tasks` limit how long, and how many, inactive tasks are
+    retained; `limits` bounds the usage of each client. Without `auth`, an address of this machine
+    refuses other host names and web pages of other origins, unless `allow_anonymous` is set.
+    `logger` receives the log records of this server.
     """
     need_sdk("a2a_app()")
     need_sdk("a2a_app()", "sse_starlette")
@@ -70,20 +80,40 @@ def a2a_app(
         auth = Authenticator(auth)
     hooks = AgentHooksOfUser(run_options, history, resume)
     ids = (new_task_id, new_context_id)
-    limits = (keep_seconds, keep_tasks)
+    keep = (keep_seconds, keep_tasks)
+    bounds = limits if limits is not None else ServerLimits()
     settings = card or AgentCardSettings()
-    served = Serving(
-        agent, settings, store, auth, webhooks, tuple(extensions), max_body, grpc, handlers, consolidate, ids, handler_path, hooks, limits, allow_anonymous
+    log = logger if logger is not None else loggers.a2a
+    what = (
+        agent,
+        settings,
+        store,
+        auth,
+        webhooks,
+        tuple(extensions),
+        max_body,
+        grpc,
+        handlers,
+        consolidate,
+        ids,
+        handler_path,
     )
-    return make_app(served)
+    return make_app(Serving(*what, hooks, keep, allow_anonymous, bounds, log))
 
 
 def _check(agent: object, handlers: object, keep_seconds: float, keep_tasks: int) -> None:
     if (agent is None) == (handlers is None):
-        raise UsageError("a2a_app: give an agent (or a Runner), or handlers=, and not both.")
-    if agent is not None and not isinstance(agent, Runner) and not callable(getattr(agent, "run", None)):
-        msg = f"a2a_app({agent!r}): give an agent, or a Runner of one."
+        raise UsageError("a2a_app: pass an agent (or a Runner), or handlers=, and not both.")
+    if (
+        agent is not None
+        and not isinstance(agent, Runner)
+        and not callable(getattr(agent, "run", None))
+    ):
+        msg = f"a2a_app({agent!r}): pass an agent, or a Runner of one."
         raise UsageError(msg)
     if not keep_seconds > 0 or keep_tasks < 1:
-        msg = f"a2a_app(keep_seconds={keep_seconds!r}, keep_tasks={keep_tasks!r}): give a number of seconds above 0, and 1 or more tasks."
+        msg = (
+            f"a2a_app(keep_seconds={keep_seconds!r}, keep_tasks={keep_tasks!r}): pass a number "
+            "of seconds above 0, and 1 or more tasks."
+        )
         raise UsageError(msg)

@@ -1,8 +1,10 @@
 """The inside of one actor: everything that survives a restart.
 
-Owns: the instance, the mailbox, the position in the tree, and the *phase*. `loop_cell.py` and `thread_cell.py`, one for each kind of actor, handle messages;
-`lifecycle.py` starts, fails, restarts and ends the actor. Everything runs on the system's loop, except where a comment says "from any thread". It must never
-decide what happens to a failed actor, nor call a user's code under a lock.
+A cell holds the instance, the mailbox, the position in the tree, and the *phase*. `loop_cell.py`
+and `thread_cell.py` handle the messages of the two kinds of actors; `lifecycle.py` starts, fails,
+restarts and ends an actor. Everything runs on the system's loop, except where a comment says "from
+any thread". The supervisor, not the cell, decides what happens to a failed actor. User code is
+never called under a lock.
 """
 
 from __future__ import annotations
@@ -24,7 +26,17 @@ from .envelope import Envelope, Notice
 from .extras import table, watching
 from .future import ActorFuture
 from .mailbox import Admission, Mailbox, MailboxClosed
-from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, Failed, StopRequest, Terminated, WaitRequest
+from .messages import (
+    CancelRequest,
+    ChildEscalated,
+    ChildFailed,
+    Control,
+    Ending,
+    Failed,
+    StopRequest,
+    Terminated,
+    WaitRequest,
+)
 from .phase import OPEN, RUNNING, STARTING, STOPPED, SUSPENDED, Phase
 from .ref import ActorRef
 from .replies import DROPPED, LEFT, refuse, refuse_all
@@ -98,33 +110,48 @@ class Cell(ABC):
         self.kwargs = kwargs  # None: an empty dictionary for each actor would be 64 bytes
         self.given_name = name
         self.serial = next(system.serials)
-        self.urn: str | None = None  # made on first use
+        self.urn: str | None = None  # created on first use
         self.parent = parent
         self.supervision = supervision
-        if mailbox is not None:  # else it is made when it is first looked for
+        if mailbox is not None:  # otherwise created on first use
             self.mailbox = mailbox
-        self.context = contextvars.copy_context()  # as isolated as a task: a variable that a handler sets is visible to this actor only
-        self.ref: ActorRef[Any] | None = None  # made on first use; None again after the end, so that the two do not keep each other alive
+        # Isolated like a task's context: a handler's variables are visible to this actor only.
+        self.context = contextvars.copy_context()
+        self.ref: ActorRef[Any] | None = (
+            # Created on first use. None again after the end, which breaks the reference cycle.
+            None
+        )
         self.actor: Actor | None = None  # None while there is no instance
         self.phase = STARTING
-        self.listed = False  # whether it is in pykka's registry
-        # Set once, under the system's lock, when the actor has to stop. From then on it accepts no child, and no restart follows.
+        self.listed = False  # True if it is in pykka's registry
+        # Set once, under the system's lock, when the actor must stop. From then on it accepts no
+        # child, and no restart follows.
         self.closing = False
-        self.children: dict[Cell, Any] | None = None  # in the order of spawning, with what the actor notes of each; written under the system's lock
-        self.until_childless = False  # whether to stop as soon as there is no child
-        self.children_gone: asyncio.Future[None] | None = None  # `lifecycle` waits on it while it stops the children
-        self.task: asyncio.Task[object] | None = None  # of the current handler or lifecycle procedure
-        self.cancelling = False  # whether the current handler was told to end
-        self.handling: str | None = None  # the current handler or hook, if it may take long
-        self.current: Envelope | None = None  # the message that is being handled, if that may take long
-        self.failure: tuple[BaseException, str] | None = None  # the error and the hook that raised it, while suspended
-        self.escalated: tuple[BaseException, str] | None = None  # a child's failure, which becomes its own as soon as nothing is under way
-        self.pause: asyncio.Future[None] | None = None  # the wait before a restart
+        self.children: dict[Cell, Any] | None = (
+            # In the order of spawning, each with this actor's own note about it; written under the
+            # system's lock.
+            None
+        )
+        self.until_childless = False  # True if it must stop once it has no child
+        # `lifecycle` awaits it while it stops the children.
+        self.children_gone: asyncio.Future[None] | None = None
+        # Of the current handler or lifecycle procedure.
+        self.task: asyncio.Task[object] | None = None
+        self.cancelling = False  # True if the current handler was cancelled
+        self.handling: str | None = None  # current handler or hook, if it may take long
+        self.current: Envelope | None = None  # message being handled, if that may take long
+        # The error and the hook that raised it, while suspended.
+        self.failure: tuple[BaseException, str] | None = None
+        # A child's failure, which becomes the actor's own once nothing is running.
+        self.escalated: tuple[BaseException, str] | None = None
+        self.pause: asyncio.Future[None] | None = None  # wait before a restart
         self.budget: RestartBudget | None = None
         self.ended: tuple[Callable[[bool], object], ...] = ()  # called at the very end
         self.ending: Ending | None = None  # how it has ended
-        self.watchers: dict[Cell, None] | None = None  # they get `Terminated`; written under the system's lock
-        self.watching: dict[Cell, None] | None = None  # this one gets their `Terminated`; written under the system's lock
+        # Receive this actor's `Terminated`; written under the system's lock.
+        self.watchers: dict[Cell, None] | None = None
+        # This actor receives their `Terminated`; written under the system's lock.
+        self.watching: dict[Cell, None] | None = None
 
     def __repr__(self) -> str:
         return f"<Cell {self.path} {self.phase.value}>"
@@ -143,7 +170,7 @@ class Cell(ABC):
         return "/".join(reversed(names))
 
     def own_ref(self) -> ActorRef[Any]:
-        """The ref of this actor; after the end, a new one that equals it."""
+        """Return the ref of this actor; after the end, a new ref that equals the old one."""
         ref = self.ref
         if ref is None:
             ref = ActorRef(self)
@@ -152,9 +179,9 @@ class Cell(ABC):
 
     @property
     def actor_urn(self) -> str:
-        """pykka's universally unique name, made on first use."""
+        """pykka's universally unique name, created on first use."""
         if self.urn is None:
-            with self.system.lock:  # two threads may be the first
+            with self.system.lock:  # two threads may compete
                 self.urn = self.urn or uuid.uuid4().urn
         return self.urn
 
@@ -167,23 +194,27 @@ class Cell(ABC):
 
     @property
     def task_context(self) -> contextvars.Context:
-        return self.context  # in which the tasks of this actor run
+        return self.context  # for the tasks of this actor
 
     @abstractmethod
     def begin(self) -> None:
-        """Let messages in, after the instance is made. From any thread."""
+        """Open the mailbox, after the instance is created. From any thread."""
 
     @abstractmethod
     def visit(self) -> bool:
-        """Handle some messages, if there are any. Returns whether there may be more."""
+        """Handle some messages, if there are any. Returns True if there may be more."""
 
     @abstractmethod
     def reply_now(self, message: object) -> object:
-        """Handle a request at once, as it is idle. Returns the reply; or, if that is still to come or is an error, an envelope with a future of it."""
+        """Handle a request at once, because the actor is idle.
+
+        Returns the reply. If the reply is pending or is an error, returns an envelope with its
+        future.
+        """
 
     @abstractmethod
     def go_on(self) -> None:
-        """Handle messages again, because nothing prevents it any more."""
+        """Continue to handle messages, because nothing prevents it any longer."""
 
     @abstractmethod
     def cancel_handler(self) -> None:
@@ -191,30 +222,30 @@ class Cell(ABC):
 
     @abstractmethod
     def interrupt(self) -> None:
-        """Cancel what is under way because the system is being left, but let hooks that clean up finish."""
+        """Cancel the current work because the system is stopping, but let cleanup hooks finish."""
 
     @abstractmethod
     def cut_off(self) -> None:
-        """Cancel what is under way because the time limit has passed, hooks that clean up included."""
+        """Cancel the current work because the time limit has passed, including cleanup hooks."""
 
     @abstractmethod
     def decide_on(self, request: ChildFailed) -> None:
-        """Let the actor decide about its failed child, and report the decision to `lifecycle.decided`."""
+        """Let the actor decide about its failed child, and report that to `lifecycle.decided`."""
 
     @abstractmethod
     async def release(self) -> None:
-        """Release what only a stopped actor may release."""
+        """Release the resources that only a stopped actor may release."""
 
     @abstractmethod
     def is_idle(self) -> bool:
-        """Whether a message could be handled at once, on the loop's thread."""
+        """Return True if a message can be handled at once, on the loop's thread."""
 
     def holds_thread(self) -> bool:
-        """Whether the actor has a thread to end."""
+        """Return True if the actor has a thread that must end."""
         return False
 
     def is_own_thread(self, ident: int) -> bool:
-        """Whether this is the actor's own thread."""
+        """Return True if `ident` is the actor's own thread."""
         del ident
         return False
 
@@ -227,7 +258,7 @@ class Cell(ABC):
             self.admitted(admission)
 
     def admitted(self, admission: Admission | Envelope | list[Envelope]) -> None:
-        """Act on the result of a put, or of what settles one."""
+        """Act on the result of a put, or of `settle`."""
         if admission is _WAKE:
             self.wake()
         elif admission is _ATTEND:
@@ -238,10 +269,12 @@ class Cell(ABC):
             refuse(self, admission, DROPPED)
 
     def wake(self) -> None:
-        """Get the actor to take: a message was put while it was idle."""
+        """Make the actor take messages: one was put while it was idle."""
         self.system.dispatcher.ready(self)
 
-    def post_control(self, request: Control, reply_to: ActorFuture[Any] | None = None, *, seal: bool = False) -> bool:
+    def post_control(
+        self, request: Control, reply_to: ActorFuture[Any] | None = None, *, seal: bool = False
+    ) -> bool:
         """Put into the control lane. Returns False if the actor has ended."""
         try:
             admission = self.mailbox.put_control(Notice(request, reply_to), seal=seal)
@@ -251,12 +284,15 @@ class Cell(ABC):
         return True
 
     def notify(self, message: Terminated) -> None:
-        """Put a notice into the work lane, behind the earlier messages of its sender. A closed mailbox drops it."""
+        """Put a notice into the work lane, after the earlier messages of its sender.
+
+        A closed mailbox drops it.
+        """
         with contextlib.suppress(MailboxClosed):
             self.post(Notice(message))
 
     def is_busy(self) -> bool:
-        """Whether messages wait in the mailbox; for a thread actor, also whether the thread handles one."""
+        """Return True if messages wait in the mailbox, or if a thread actor is handling one."""
         return self.queued() > 0
 
     def may_spawn(self) -> bool:
@@ -265,7 +301,7 @@ class Cell(ABC):
     # --- control ---
 
     def attend(self) -> None:
-        """Handle the control lane, even while a handler is under way."""
+        """Handle the control lane, even while a handler is running."""
         while (envelope := self.mailbox.take_control()) is not None:
             self.control(envelope)
 
@@ -292,12 +328,17 @@ class Cell(ABC):
         self.phase = phase
         system = self.system
         system.running[self] = None
-        self.task = asyncio.Task(coro, loop=system.loop, name=self.actor_class.__actor_traits__.task_name, context=self.task_context)
+        self.task = asyncio.Task(
+            coro,
+            loop=system.loop,
+            name=self.actor_class.__actor_traits__.task_name,
+            context=self.task_context,
+        )
         if self.mailbox.leave():
             system.dispatcher.attend(self)
 
     def end_task(self) -> None:
-        """To be called in the last step of the task."""
+        """Call this in the last step of the task."""
         self.task = None
         system = self.system
         system.running.pop(self, None)
@@ -305,7 +346,7 @@ class Cell(ABC):
             system.look_again()
 
     def reopen(self) -> None:
-        """Handle messages again, unless the actor was told to stop or to fail meanwhile."""
+        """Handle messages again, unless the actor must stop or fail."""
         if self.closing:
             lifecycle.stop(self)
         elif self.escalated is not None:
@@ -315,7 +356,10 @@ class Cell(ABC):
             self.go_on()
 
     def blocked_for(self, handler: str) -> Callable[[float], None]:
-        """A callback for the seconds of each step of a coroutine. It warns if a step held the loop for too long."""
+        """Return a callback for the duration of each step of a coroutine.
+
+        It warns if a step blocked the loop for too long.
+        """
 
         def held(seconds: float) -> None:
             if seconds > (monitor := self.system.monitor).slow_after:
@@ -324,7 +368,7 @@ class Cell(ABC):
         return held
 
     async def rebuild(self) -> BaseException | None:
-        """Make a fresh instance. Returns the exception of its `__init__`, if any."""
+        """Create a new instance. Returns the exception of its `__init__`, if any."""
         began = self.system.monitor.begin()
         try:
             construct(self)
@@ -347,7 +391,10 @@ class Cell(ABC):
         return await self.finish_hook(hook, result)
 
     async def finish_hook(self, hook: str, result: object) -> BaseException | None:
-        """Await the result of a hook, if the hook is asynchronous. Returns its exception, if any."""
+        """Await the result of a hook, if the hook is asynchronous.
+
+        Returns its exception, if any.
+        """
         if type(result) is not CoroutineType:
             self.handling = None
             return None
@@ -367,17 +414,20 @@ class Cell(ABC):
         self.ended += (tell,)
 
     def resolve_left(self, envelopes: list[Envelope]) -> None:
-        """Answer the envelopes that were left in the mailbox."""
+        """Answer the envelopes left in the mailbox."""
         for envelope in envelopes:
-            if isinstance(envelope.message, StopRequest | WaitRequest) and envelope.reply_to is not None:
+            if (
+                isinstance(envelope.message, StopRequest | WaitRequest)
+                and envelope.reply_to is not None
+            ):
                 self.when_ended(envelope.reply_to.resolve)
         if envelopes:
             refuse_all(self, envelopes, LEFT)
 
     def end(self, ending: Ending) -> None:
-        """The last step of a life: answer the envelopes that are left, tell parent and watchers, and drop every reference."""
+        """Finish: answer the remaining envelopes, notify parent and watchers, drop references."""
         if self.phase is STOPPED:
-            return  # it was given up earlier, and only now its last hook has ended
+            return  # abandoned earlier, and only now its last hook has ended
         self.phase = STOPPED
         if isinstance(ending, Failed):
             forget_frames(ending.error)  # they hold the instance; the log has them
@@ -388,9 +438,9 @@ class Cell(ABC):
             self.closing = True
         left = self.mailbox.close() + (table.end(self) if system.extras else [])
         if self.current is not None:
-            left.append(self.current)  # it was given up while it handled this one
+            left.append(self.current)  # abandoned while it handled this message
         system.ended(self)
-        # Read behind the lock that `ended` takes: who begins to watch from then on finds that it has ended.
+        # Read after `ended` took the lock: an actor that starts to watch from then on sees the end.
         if self.watchers is not None or self.watching is not None:
             watching.end(self, ending)
         if left:

@@ -1,7 +1,8 @@
-"""Sending between the actors of one run, which live on one loop.
+"""Direct messages between the actors of one run, which live on one loop.
 
-Owns: a request that is handled immediately whenever its receiver is idle. Unlike `ActorRef.request` it must never look at the time, so that the order of
-events in a run depends only on what its actors do. A caller that sends in an endless loop therefore has to give way to others by count.
+A request is handled immediately if its receiver is idle. Unlike `ActorRef.request` this never
+depends on time, so the order of events in a run depends only on its actors. A caller that sends in
+an endless loop must therefore yield after a number of messages.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from .cell import Cell
     from .loop_cell import LoopCell
 
-__all__ = ["OVER", "deliver", "going_on", "hand", "send_now", "stop_actor"]
+__all__ = ["OVER", "deliver", "hand", "send_now", "stop_actor"]
 
 OVER: Final = object()
-"""The reply of an actor that accepts nothing any more: it has ended, or is about to."""
+"""The reply of an actor that accepts no more messages: it has ended, or is about to."""
 
 
 async def deliver(cell: LoopCell, message: object) -> Any:
@@ -32,12 +33,17 @@ async def deliver(cell: LoopCell, message: object) -> Any:
 
 
 def hand(cell: LoopCell, message: object) -> Any:
-    """Send to an actor on the event loop. Returns the reply, if the actor is idle and has it at once, and else a coroutine of it, to be awaited at once."""
+    """Send to an actor on the event loop.
+
+    Returns the reply if the actor is idle and replies at once, otherwise a coroutine for it, which
+    must be awaited at once.
+    """
     if cell.is_idle():
         cell.system.monitor.handled += 1
-        # An exception is the reply, and nothing more: this is the package's own code, and its caller handles the exception.
-        result = cell.context.run(cell.actor.on_receive, message)  # type: ignore[union-attr]  # it is idle, so it is there
-        return result if type(result) is not CoroutineType else going_on(cell, result, message)
+        # An exception is simply returned as the reply: this is the package's own code, and its
+        # caller handles the exception.
+        result = cell.context.run(cell.actor.on_receive, message)  # type: ignore[union-attr]  # idle, so there is an instance
+        return result if type(result) is not CoroutineType else _continue(cell, result, message)
     future: asyncio.Future[object] = cell.system.loop.create_future()
     try:
         cell.post(Envelope(message, future))
@@ -46,8 +52,11 @@ def hand(cell: LoopCell, message: object) -> Any:
     return _reply_of(future)
 
 
-def going_on(cell: LoopCell, handler: CoroutineType[Any, Any, object], message: object) -> Any:
-    """Let the handler of that message, which its actor has begun, go on as all handlers do: in the actor's own task. Returns a coroutine of its reply."""
+def _continue(cell: LoopCell, handler: CoroutineType[Any, Any, object], message: object) -> Any:
+    """Continue a started handler in the actor's own task, like any handler.
+
+    Returns a coroutine for its reply.
+    """
     future: asyncio.Future[object] = cell.system.loop.create_future()
     cell.begin_handler(handler, Envelope(message, future))
     return _reply_of(future)
@@ -61,7 +70,10 @@ async def _reply_of(future: asyncio.Future[object]) -> object:
 
 
 def send_now(cell: LoopCell, message: object) -> None:
-    """Send and do not wait. If the receiver is idle, it begins with the message before this returns."""
+    """Send without waiting.
+
+    An idle receiver starts on the message before this returns.
+    """
     if cell.is_idle():
         cell.handle(Envelope(message), cell.system.monitor.begin())
     else:
@@ -69,5 +81,8 @@ def send_now(cell: LoopCell, message: object) -> None:
 
 
 def stop_actor(cell: Cell, *, hook: bool = True) -> None:
-    """Stop an actor as soon as its handler has ended. To be called on the loop, by the actor itself or by its spawner. Without `hook`: see `begin_stop`."""
+    """Stop an actor as soon as its handler has ended.
+
+    Only the actor itself or its spawner calls this, on the loop. Without `hook`: see `begin_stop`.
+    """
     lifecycle.begin_stop(cell, hook=hook)

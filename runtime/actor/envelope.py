@@ -1,7 +1,7 @@
 """The contents and the settings of a mailbox, as plain data.
 
-Owns: envelopes, the ticket of a sender that waits for room, `MailboxSettings`, and what only a bounded mailbox has. It must never know the mailbox itself, nor
-the actor.
+These are envelopes, the ticket of a sender that waits for room, `MailboxSettings`, and the parts of
+a bounded mailbox. None of them refers to a mailbox or an actor.
 """
 
 from __future__ import annotations
@@ -14,18 +14,29 @@ from typing import Any, Literal
 
 from ..errors import UsageError
 
-__all__ = ["Bound", "Envelope", "MailboxSettings", "Notice", "Overflow", "QueueTicket", "Returned", "emptied", "in_envelope"]
+__all__ = [
+    "Bound",
+    "Envelope",
+    "MailboxSettings",
+    "Notice",
+    "Overflow",
+    "QueueTicket",
+    "Returned",
+    "emptied",
+    "in_envelope",
+]
 
 Overflow = Literal["reject", "drop_oldest", "block"]
 
 
 @dataclass(frozen=True, slots=True)
 class MailboxSettings:
-    """How many messages may wait, and what happens if there is one too many.
+    """The limit on waiting messages, and the policy for one too many.
 
-    * `reject`: `tell`, `ask` and `request` get `MailboxFull`;
-    * `drop_oldest`: the message that has waited longest is dropped, and becomes a dead letter;
-    * `block`: `send` and `request` wait for room, and so do `tell` and `ask` in a thread. On the loop's thread, `tell` and `ask` get `MailboxFull`.
+    * `reject`: `tell`, `ask` and `request` raise `MailboxFull`;
+    * `drop_oldest`: the oldest waiting message is dropped, and becomes a dead letter;
+    * `block`: `send` and `request` wait for room, and so do `tell` and `ask` in a thread. On the
+      loop's thread, `tell` and `ask` raise `MailboxFull`.
 
     With `reject`, too, `send` waits for room.
     """
@@ -35,15 +46,24 @@ class MailboxSettings:
 
     def __post_init__(self) -> None:
         if self.capacity is not None and self.capacity < 1:
-            msg = f"MailboxSettings: capacity={self.capacity} would take no message at all; give 1 or more, or None for no bound."
+            msg = (
+                f"MailboxSettings: capacity={self.capacity} would take no message at all; give 1 "
+                "or more, or None for no bound."
+            )
             raise UsageError(msg)
         if self.overflow not in ("reject", "drop_oldest", "block"):
-            msg = f"MailboxSettings: overflow={self.overflow!r} is unknown; give 'reject', 'drop_oldest' or 'block'."
+            msg = (
+                f"MailboxSettings: overflow={self.overflow!r} is unknown; give 'reject', "
+                "'drop_oldest' or 'block'."
+            )
             raise UsageError(msg)
 
 
 class Envelope:
-    """A message, and the future for its reply. Not pykka's own envelope, so that the lanes can tell messages and notices apart by class."""
+    """A message, and the future for its reply.
+
+    It replaces pykka's envelope, so that the lanes can distinguish messages and notices by class.
+    """
 
     __slots__ = ("message", "reply_to")
 
@@ -56,19 +76,22 @@ class Envelope:
 
 
 class Notice(Envelope):
-    """An envelope that enters the work lane even if there is no room."""
+    """An envelope that enters the work lane even if it is full."""
 
     __slots__ = ()
 
 
 class Returned(Notice):
-    """A message that was put aside and comes back. It had its place in the mailbox before."""
+    """A stashed message that comes back. It had its place in the mailbox before."""
 
     __slots__ = ()
 
 
 class QueueTicket:
-    """A sender that waits for room. `notify` is called once, without the lock, from the thread that made room or closed the mailbox."""
+    """A sender that waits for room.
+
+    `notify` is called once, without the lock, from the thread that made room or closed the mailbox.
+    """
 
     __slots__ = ("admitted", "envelope", "notify")
 
@@ -79,24 +102,28 @@ class QueueTicket:
 
 
 class Bound:
-    """The part that only a bounded mailbox has, so that the others stay small."""
+    """The part that only a bounded mailbox has, so that other mailboxes stay small."""
 
     __slots__ = ("capacity", "notices", "overflow", "waiting")
 
     def __init__(self, capacity: int, overflow: Overflow) -> None:
         self.capacity = capacity
         self.overflow = overflow
-        self.notices = 0  # how many of the envelopes in the work lane are notices
+        self.notices = 0  # number of notices in the work lane
         self.waiting: deque[QueueTicket] = deque()  # empty whenever there is room
 
 
 def in_envelope(item: Any) -> Envelope:
-    """What lies in a work lane: an envelope, or a message for which there is no asker."""
+    """Return an item of a work lane as an envelope: a message without an asker has none."""
     return item if issubclass(type(item), Envelope) else Envelope(item)
 
 
 def emptied(lane: deque[Any]) -> list[Envelope]:
-    """All that lies in a work lane that is no more. One by one, because others do not wait for the lock: the owner may take one, and a sender append one."""
+    """Empty a work lane that is no longer used, and return its envelopes.
+
+    Items are removed one by one, because other threads do not take the lock: the owner may take
+    one, and a sender append one.
+    """
     found: list[Envelope] = []
     with contextlib.suppress(IndexError):
         while True:

@@ -1,7 +1,8 @@
 """A reply that has not arrived yet, for any thread and any event loop.
 
-Owns: one value or exception, set once, and the callbacks of those that wait for it. It must never block the thread of the loop that will bring the reply:
-there, `get()` raises an error that says what to do instead.
+It holds one value or exception, set once, and the callbacks of its waiters. It never blocks the
+thread of the loop that must produce the reply: there, `get()` raises an error that names the
+alternative.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ __all__ = ["LOOK_AT_LOOP", "ActorFuture", "waker"]
 
 _SET_TWICE = "This future already has its value, or is derived from other futures."
 
-# Seconds. A loop that is closed before its system is left wakes no waiting thread or other loop: those check for it this often.
+# In seconds. A loop that is closed before its system has stopped cannot wake other threads and
+# loops: they check for that this often.
 LOOK_AT_LOOP = 0.5
 
 T = TypeVar("T")
@@ -38,11 +40,17 @@ _ExcInfo = tuple[type[BaseException] | None, BaseException | None, "TracebackTyp
 
 
 class ActorFuture(pykka.Future[T]):
-    """The result of `ask(block=False)` and of proxies: `await` it on any loop, or `get()` it in any thread except the loop's own."""
+    """The result of `ask(block=False)` and of proxies.
 
-    def __init__(self, loop_thread: int | None = None, look_at_loop: Callable[[], None] | None = None) -> None:
+    `await` it on any loop, or call `get()` in any thread except the loop's own.
+    """
+
+    def __init__(
+        self, loop_thread: int | None = None, look_at_loop: Callable[[], None] | None = None
+    ) -> None:
         super().__init__()
-        self._loop_thread = loop_thread  # of the loop that has to stay free for the reply; None: not known
+        # Thread of the loop that must stay free for the reply; None if unknown.
+        self._loop_thread = loop_thread
         self._look_at_loop = look_at_loop  # answers everything if that loop has been closed
         self._lock = threading.Lock()
         self._done = False
@@ -55,18 +63,21 @@ class ActorFuture(pykka.Future[T]):
         return f"<ActorFuture {'done' if self._done else 'pending'}>"
 
     def done(self) -> bool:
-        """Whether `get()` would return at once."""
+        """Return True if `get()` would return at once."""
         return self._done
 
     # --- setting ---
 
     def set(self, value: T | None = None) -> None:
-        """Set the value. A future is set once: a second time is a `UsageError`."""
+        """Set the value. Setting it a second time is a `UsageError`."""
         if not self.resolve(value):
             raise UsageError(_SET_TWICE)
 
     def set_exception(self, exc_info: _ExcInfo | BaseException | None = None) -> None:
-        """Set an exception, or the one in a `sys.exc_info()`; by default the one that is being handled."""
+        """Set an exception, or the one in a `sys.exc_info()`.
+
+        The default is the exception that is being handled.
+        """
         error = exc_info if isinstance(exc_info, BaseException) else (exc_info or sys.exc_info())[1]
         if error is None:
             msg = "set_exception() was given no exception, and none is being handled."
@@ -75,14 +86,17 @@ class ActorFuture(pykka.Future[T]):
             raise UsageError(_SET_TWICE)
 
     def set_get_hook(self, func: Callable[[float | None], T]) -> None:
-        """Make `get()` call this function instead: for futures that are derived from others."""
+        """Make `get()` call this function instead, for derived futures."""
         with self._lock:
             if self._done:
                 raise UsageError(_SET_TWICE)
             super().set_get_hook(func)
 
     def resolve(self, value: object = None, *, error: BaseException | None = None) -> bool:
-        """Set value or exception, unless the future has its value already. Returns whether it was set."""
+        """Set a value or an exception, unless the future is already done.
+
+        Returns True if it was set.
+        """
         with self._lock:
             if self._done or self._get_hook is not None:
                 return False
@@ -98,9 +112,10 @@ class ActorFuture(pykka.Future[T]):
     # --- getting ---
 
     def get(self, *, timeout: float | None = None) -> T:
-        """Block until the value is here, and return or raise it.
+        """Block until the value arrives, and return or raise it.
 
-        Raises `AskTimeout` after `timeout` seconds, and `UsageError` on the thread of the loop that will bring the reply.
+        Raises `AskTimeout` after `timeout` seconds, and `UsageError` on the thread of the loop that
+        must produce the reply.
         """
         if self._get_hook is not None:
             return super().get(timeout=timeout)
@@ -135,7 +150,8 @@ class ActorFuture(pykka.Future[T]):
     def _block(self, timeout: float | None) -> None:
         if self._loop_thread == threading.get_ident():
             msg = (
-                "Waiting for a reply with get() or a blocking call on the event loop's own thread would stop the loop that has to bring it. "
+                "Waiting for a reply with get() or a blocking call on the event loop's own "
+                "thread would stop the loop that has to bring it. "
                 "Write `await future`, or `await ref.request(message)`."
             )
             raise UsageError(msg)
@@ -150,7 +166,11 @@ class ActorFuture(pykka.Future[T]):
         wait = thread_wait()
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = LOOK_AT_LOOP if deadline is None else min(LOOK_AT_LOOP, max(0.0, deadline - time.monotonic()))
+            left = (
+                LOOK_AT_LOOP
+                if deadline is None
+                else min(LOOK_AT_LOOP, max(0.0, deadline - time.monotonic()))
+            )
             if wait(event, self.done, left):
                 return
             if deadline is not None and time.monotonic() >= deadline:
@@ -179,28 +199,35 @@ class ActorFuture(pykka.Future[T]):
     # --- deriving: as in pykka, and awaitable too ---
 
     def map(self, func: Callable[[T], M]) -> ActorFuture[M]:
-        """A future of `func(value)`."""
+        """Return a future of `func(value)`."""
 
         async def wait() -> M:
             return func(await self)
 
         return DerivedFuture((self,), lambda timeout: func(self.get(timeout=timeout)), wait)
 
-    def filter(self: ActorFuture[Iterable[J]], func: Callable[[J], bool]) -> ActorFuture[Iterable[J]]:
-        """A future of the items for which `func(item)` is true."""
+    def filter(
+        self: ActorFuture[Iterable[J]], func: Callable[[J], bool]
+    ) -> ActorFuture[Iterable[J]]:
+        """Return a future of the items for which `func(item)` is true."""
         return self.map(lambda items: [item for item in items if func(item)])
 
-    def reduce(self: ActorFuture[Iterable[J]], func: Callable[[R, J], R], *args: R) -> ActorFuture[R]:
-        """A future of `functools.reduce(func, value, *args)`."""
+    def reduce(
+        self: ActorFuture[Iterable[J]], func: Callable[[R, J], R], *args: R
+    ) -> ActorFuture[R]:
+        """Return a future of `functools.reduce(func, value, *args)`."""
         return self.map(lambda items: functools.reduce(func, items, *args))
 
     def join(self, *futures: pykka.Future[Any]) -> ActorFuture[Iterable[Any]]:
-        """A future of the list of all the values: this one's first."""
+        """Return a future of the list of all values, this one's first."""
         sources = (self, *futures)
 
         def get(timeout: float | None) -> list[Any]:
             deadline = None if timeout is None else time.monotonic() + timeout
-            return [f.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic())) for f in sources]
+            return [
+                f.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+                for f in sources
+            ]
 
         async def wait() -> list[Any]:
             return [await f for f in sources]
@@ -209,16 +236,23 @@ class ActorFuture(pykka.Future[T]):
 
 
 class DerivedFuture(ActorFuture[T]):
-    """A future that is computed from others when its value is first asked for: once, unless that fails."""
+    """A future that is computed from others on first access: once, unless that fails."""
 
-    def __init__(self, sources: Sequence[pykka.Future[Any]], get: Callable[[float | None], T], wait: Callable[[], Awaitable[T]]) -> None:
+    def __init__(
+        self,
+        sources: Sequence[pykka.Future[Any]],
+        get: Callable[[float | None], T],
+        wait: Callable[[], Awaitable[T]],
+    ) -> None:
         super().__init__()
         self._sources = sources
         self._compute = get
         self._compute_waiting = wait
 
     def done(self) -> bool:
-        return self._done or all(source.done() for source in self._sources if isinstance(source, ActorFuture))
+        return self._done or all(
+            source.done() for source in self._sources if isinstance(source, ActorFuture)
+        )
 
     def set(self, value: T | None = None) -> None:  # noqa: ARG002 -- all three setters refuse
         raise UsageError(_SET_TWICE)
@@ -241,7 +275,10 @@ class DerivedFuture(ActorFuture[T]):
 
 
 def waker(loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> Callable[[], None]:
-    """A callback for any thread, which wakes the task that awaits `woken` on this loop. On a closed loop, no task is left to wake."""
+    """Return a callback for any thread that wakes the task awaiting `woken` on this loop.
+
+    On a closed loop, no task is left to wake.
+    """
     thread = threading.get_ident()
 
     def set_it() -> None:

@@ -1,8 +1,9 @@
-"""The inside of an actor of this package, of which a service has very many for a short time: those of its runs.
+"""The inside of this library's own actors, which a service creates in large numbers for its runs.
 
-Owns: what such an actor does without until it is asked for, which is its mailbox; and the short way through its one handler, of one that is spawned with a
-message and ends with the handler of that. All of it is spawned on the loop. What an actor promises holds for these, too: code that looks for the mailbox finds
-one, and what is put in it is handled or answered.
+Such an actor has no mailbox until one is needed. If it is spawned with a message and ends with the
+handler of that message, it takes a shortcut through this one handler. All of them are spawned on
+the loop. They keep every promise of an actor: code that needs the mailbox gets one, and its
+messages are handled or answered.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _STOPPED: Final = Stopped()
 
 
 class _Play(Handling):
-    """The steps of the one handler of an actor that ends with it."""
+    """The steps of the single handler of an actor that ends with it."""
 
     __slots__ = ()
 
@@ -43,7 +44,7 @@ class _Play(Handling):
                 self._held(perf_counter() - started)
                 self._end(StepResult(None))
             raise StopIteration from None
-        except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, for the supervisor
+        except BaseException as error:  # noqa: BLE001 -- becomes the outcome, for the supervisor
             self._held(perf_counter() - started)
             self._end(StepResult(error))
         self._held(perf_counter() - started)
@@ -53,15 +54,19 @@ class _Play(Handling):
 
 
 class InnerCell(LoopCell):
-    """One actor of this package, from its spawn to its end."""
+    """One actor of this library, from its spawn to its end."""
 
     __slots__ = ("box",)
 
-    box: Mailbox | None  # set to None by the function that makes the cell: a constructor around that of all cells would take long
+    # Set to None by the function that creates the cell: another constructor layer would take long.
+    box: Mailbox | None
 
     @property
-    def mailbox(self) -> Mailbox:  # type: ignore[override]  # an attribute of others
-        """From any thread. It is made when the first one looks for it; that of an actor that has ended takes nothing."""
+    def mailbox(self) -> Mailbox:  # type: ignore[override]  # an attribute of other cells
+        """The mailbox, created on first use. From any thread.
+
+        The mailbox of an ended actor accepts nothing.
+        """
         box = self.box
         return self._make_box() if box is None else box
 
@@ -84,14 +89,17 @@ class InnerCell(LoopCell):
         return 0 if self.box is None else len(self.box)
 
     def begin(self) -> None:
-        """On the loop, where nothing can be put before this has returned."""
+        """Open the actor. On the loop, where no message can arrive before this returns."""
         if self.actor_class.__actor_traits__.has_on_start:
             self.wake()
         else:
             self.phase = OPEN
 
     def begin_at_work(self, envelope: Envelope) -> None:
-        """Begin with the handler of that message, which is asynchronous, before any other message can come. When it has ended by itself, so has the actor."""
+        """Start with the asynchronous handler of `envelope`, before any other message can arrive.
+
+        When that handler has ended normally, the actor ends too.
+        """
         system = self.system
         system.monitor.handled += 1
         self.handling = "on_receive"
@@ -99,11 +107,16 @@ class InnerCell(LoopCell):
         self.until_childless = True
         self.phase = RUNNING
         system.running[self] = None
-        steps = _Play(self.actor.on_receive(envelope.message), self, envelope, "on_receive")  # type: ignore[union-attr]  # it was made
-        self.task = asyncio.Task(steps, loop=system.loop, name=self.actor_class.__actor_traits__.task_name, context=self.context)
+        steps = _Play(self.actor.on_receive(envelope.message), self, envelope, "on_receive")  # type: ignore[union-attr]  # it was created
+        self.task = asyncio.Task(
+            steps,
+            loop=system.loop,
+            name=self.actor_class.__actor_traits__.task_name,
+            context=self.context,
+        )
 
     def end_with_handler(self) -> bool:
-        """Also in the last step of the handler itself, without the way that all handlers end by."""
+        """End the actor, even within the handler's last step, without the usual path."""
         system = self.system
         with system.lock:
             if self.children or self.closing or self.escalated is not None:
@@ -117,16 +130,16 @@ class InnerCell(LoopCell):
         return True
 
     def end(self, ending: Ending) -> None:
-        """As of all actors, with one look under the lock."""
+        """Finish like all actors, but take the lock only once."""
         if self.phase is STOPPED:
-            return  # it was given up earlier, and only now its handler has ended
+            return  # abandoned earlier, and only now its handler has ended
         if isinstance(ending, Failed):
             forget_frames(ending.error)  # they hold the instance; the log has them
         system, parent = self.system, self.parent
         with system.lock:
             self.phase = STOPPED
             self.closing = True
-            box = self.box  # who makes one from now on finds that the actor has ended
+            box = self.box  # a mailbox created from now on is closed at once
             siblings = None if parent is None else parent.children
             if siblings is not None:
                 siblings.pop(self, None)
@@ -136,12 +149,13 @@ class InnerCell(LoopCell):
         if system.extras:
             left += table.end(self)
         if self.current is not None:
-            left.append(self.current)  # it was given up while it handled this one
+            left.append(self.current)  # abandoned while it handled this message
         if parent is None:
             system.ended(self)
         elif not siblings:
             lifecycle.childless(parent)
-        # Read behind the lock that these take: who begins to watch from then on finds that it has ended.
+        # Read after those calls took the lock: an actor that starts to watch from then on sees the
+        # end.
         if self.watchers is not None or self.watching is not None:
             watching.end(self, ending)
         if left:

@@ -1,12 +1,16 @@
-"""How an actor's life begins, fails, starts again and ends.
+"""The lifecycle of an actor: start, failure, restart and stop.
 
-Owns: the procedures that move a cell from phase to phase, and the order of the hooks in them. All of them run on the system's loop; a procedure that has
-to wait runs in the cell's task. They must never decide what happens to a failed actor: its supervisor does.
+These procedures move a cell from phase to phase, and define the order of its hooks. All of them run
+on the system's loop; a procedure that must wait runs in the cell's task. The supervisor decides
+what happens to a failed actor.
 
 * Start: `on_start`. If it fails, neither `on_failure` nor `on_stop` is called.
-* Failure: the supervisor decides. Unless it resumes, the children are stopped, then `on_failure` is called on the failed instance.
-* Restart: after that, the backoff; then a fresh instance, and its `on_start`. If one of these two fails, that is a failure like any other.
-* Stop: queued messages are answered, the current handler ends, the children are stopped, then `on_stop` is called.
+* Failure: the supervisor decides. Unless it resumes, the children are stopped, then `on_failure` is
+  called on the failed instance.
+* Restart: after that, the backoff; then a new instance, and its `on_start`. If one of these two
+  fails, that is a failure like any other.
+* Stop: queued messages are answered, the current handler ends, the children are stopped, then
+  `on_stop` is called.
 
 Every failure is logged once, here.
 """
@@ -29,11 +33,23 @@ from .supervision import Directive, Escalate, Restart, RestartBudget, Resume, St
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["abandon", "begin_stop", "child_ended", "childless", "decide", "fail", "request_stop", "start", "started", "stop", "stop_when_childless"]
+__all__ = [
+    "abandon",
+    "begin_stop",
+    "child_ended",
+    "childless",
+    "decide",
+    "fail",
+    "request_stop",
+    "start",
+    "started",
+    "stop",
+    "stop_when_childless",
+]
 
 _STOPPED: Final = Stopped()
 
-# So many children are told to stop before other work on the loop has its turn.
+# The number of children to stop before other work on the loop gets its turn.
 _CHUNK = 256
 
 # After a failure in one of these there is no instance that could continue.
@@ -41,7 +57,10 @@ _UNSTARTED = ("__init__", "on_start")
 
 
 def start(cell: Cell) -> bool:
-    """Call `on_start`. Returns whether the actor is open now. If not, `on_start` is still under way, or has failed."""
+    """Call `on_start`.
+
+    Returns True if the actor is open now. Otherwise `on_start` is still running, or has failed.
+    """
     assert cell.actor is not None
     began = cell.system.monitor.begin()
     try:
@@ -50,10 +69,14 @@ def start(cell: Cell) -> bool:
         fail(cell, error, "on_start")
         return False
     if type(result) is CoroutineType:
-        # Not inside a coroutine of ours: if the task were cancelled before its first step, that coroutine would never run.
+        # Not inside our own coroutine: if the task were cancelled before its first step, that
+        # coroutine would never run.
         cell.handling = "on_start"
         done = partial(_on_start_ended, cell)
-        cell.run_task(Steps(result, cell.blocked_for("on_start"), done, begin=cell.system.monitor.begin), STARTING)
+        cell.run_task(
+            Steps(result, cell.blocked_for("on_start"), done, begin=cell.system.monitor.begin),
+            STARTING,
+        )
         return False
     cell.blocked_for("on_start")(perf_counter() - began)
     cell.phase = OPEN
@@ -65,7 +88,7 @@ def _on_start_ended(cell: Cell, outcome: StepResult) -> None:
 
 
 def started(cell: Cell, error: BaseException | None, during: str) -> None:
-    """Continue after a fresh instance or its `on_start`, in the last step of the cell's task."""
+    """Continue after the creation of an instance or its `on_start`, in the task's last step."""
     cell.handling = None
     cell.end_task()
     cut_short, cell.cancelling = cell.cancelling, False
@@ -82,7 +105,7 @@ def started(cell: Cell, error: BaseException | None, during: str) -> None:
 
 
 def fail(cell: Cell, error: BaseException, during: str) -> None:
-    """The actor has failed: let its supervisor decide."""
+    """Let the supervisor decide about a failed actor."""
     if cell.phase in (STOPPING, STOPPED):
         return  # an escalation that came too late
     if cell.closing:
@@ -98,7 +121,7 @@ def fail(cell: Cell, error: BaseException, during: str) -> None:
 
 
 def decide(cell: Cell, error: BaseException, during: str) -> None:
-    """Let the parent decide if it overrides `on_child_failure`; else apply the supervision of the spawn."""
+    """Let the parent decide if it overrides `on_child_failure`; otherwise apply the spawn rule."""
     if cell.phase is STOPPED:
         return
     parent = cell.parent
@@ -107,19 +130,24 @@ def decide(cell: Cell, error: BaseException, during: str) -> None:
     elif parent.closing or parent.actor is None:
         apply(cell, Stop(), error, during)
     else:
-        # Not immediately: the parent's own handler may be on the stack, asking this very child.
+        # Not immediately: the parent's own handler may be on the stack, waiting for this very
+        # child.
         cell.system.loop.call_soon(parent.decide_on, ChildFailed(cell, error, during))
 
 
 def decided(request: ChildFailed, directive: Any, problem: BaseException | None) -> None:
-    """Apply the decision of the parent. If `on_child_failure` itself has raised, the parent fails."""
+    """Apply the decision of the parent.
+
+    If `on_child_failure` itself raised, the parent fails.
+    """
     child, parent = request.child, request.child.parent
     assert parent is not None
     if isinstance(problem, asyncio.CancelledError) and child.system.closing:
         problem, directive = None, Stop()  # the end of the system cancelled it
     if problem is None and not isinstance(directive, Directive):
         problem = TypeError(
-            f"{parent.actor_class.__name__}.on_child_failure() returned {directive!r}; return Restart(), Resume(), Stop() or Escalate() of understudy.runtime."
+            f"{parent.actor_class.__name__}.on_child_failure() returned {directive!r}; "
+            "return Restart(), Resume(), Stop() or Escalate() of offbook.runtime."
         )
     if problem is not None:
         apply(child, Stop(), request.error, request.during)
@@ -132,7 +160,7 @@ def decided(request: ChildFailed, directive: Any, problem: BaseException | None)
 
 
 def apply(cell: Cell, directive: Directive, error: BaseException, during: str) -> None:
-    """Carry out the decision of the supervisor."""
+    """Carry out the supervisor's decision."""
     if during != "on_stop":
         if cell.failure is None or cell.failure[0] is not error:
             return  # it was stopped before its supervisor decided
@@ -154,11 +182,21 @@ def apply(cell: Cell, directive: Directive, error: BaseException, during: str) -
         attempt = cell.budget.spend(directive, cell.system.clock.monotonic())
         if attempt is not None:
             delay = directive.backoff.delay(attempt)
-            _log(cell, error, during, f"restart {attempt + 1} of {directive.max_restarts} in {delay:.3g} s")
+            _log(
+                cell,
+                error,
+                during,
+                f"restart {attempt + 1} of {directive.max_restarts} in {delay:.3g} s",
+            )
             cell.system.monitor.restarts += 1
             cell.run_task(_restart(cell, error, during, delay), RESTARTING)
             return
-        _log(cell, error, during, f"it stops, after {directive.max_restarts} restarts within {directive.within:g} s")
+        _log(
+            cell,
+            error,
+            during,
+            f"it stops, after {directive.max_restarts} restarts within {directive.within:g} s",
+        )
     else:
         _log(cell, error, during, "it stops")
     if during == "on_stop":
@@ -169,27 +207,49 @@ def apply(cell: Cell, directive: Directive, error: BaseException, during: str) -
 
 
 def _log(cell: Cell, error: BaseException, during: str, what: str) -> None:
-    if isinstance(error, asyncio.CancelledError) and _is_ending(cell):
-        loggers.actor.debug("%s was cancelled in %s, by the end of its event loop.", cell.path, during)
+    if isinstance(error, asyncio.CancelledError) and (cell.system.closing or _is_ending(cell)):
+        loggers.actor.debug(
+            "%s was cancelled in %s, by the end of its event loop.", cell.path, during
+        )
         return
-    loggers.actor.error("%s failed in %s: %s: %s; %s.", cell.path, during, type(error).__name__, error, what, exc_info=error)
+    loggers.actor.error(
+        "%s failed in %s: %s: %s; %s.",
+        cell.path,
+        during,
+        type(error).__name__,
+        error,
+        what,
+        exc_info=error,
+    )
 
 
 def _is_ending(cell: Cell) -> bool:
-    """Whether the loop that runs this is ending: `asyncio.run` cancels all tasks when the main one is done; none is left then but those of actors."""
-    own = {other.task for other in cell.system.running}
-    return all(other.cancelling() or other in own for other in asyncio.all_tasks(cell.system.loop))
+    """Return True if the current loop is ending.
+
+    `asyncio.run` cancels all tasks when the main task is done, and only tasks of actors remain.
+    Then it closes its generators, each in a separate task.
+    """
+    own = {*(other.task for other in cell.system.running), *cell.system.tasks}
+    return all(
+        other.cancelling() or other in own or _closes_generator(other)
+        for other in asyncio.all_tasks(cell.system.loop)
+    )
+
+
+def _closes_generator(task: asyncio.Task[object]) -> bool:
+    # A type that has no public name.
+    return type(task.get_coro()).__name__ == "async_generator_athrow"
 
 
 async def _restart(cell: Cell, error: BaseException, during: str, delay: float) -> None:
     if cell.system.extras:
         table.restart(cell)
     await _stop_children(cell)
-    cell.escalated = None  # it came from one of the children
+    cell.escalated = None  # came from one of the children
     if during not in _UNSTARTED:
         await _call_on_failure(cell, error)
     cell.actor = None
-    cell.attend()  # the hook may have told the actor to stop
+    cell.attend()  # the hook may have stopped the actor
     if not cell.closing and delay > 0:
         cell.pause = cell.system.loop.create_future()
         timer = cell.system.clock.call_later(delay, wake, cell)
@@ -200,7 +260,7 @@ async def _restart(cell: Cell, error: BaseException, during: str, delay: float) 
             cell.pause = None
     cell.attend()
     if cell.closing:
-        # There is no instance any more, and the failed one has had its `on_failure`.
+        # There is no instance any more, and `on_failure` was called on the failed one.
         cell.end_task()
         cell.run_task(_end(cell, _STOPPED), STOPPING)
         return
@@ -222,17 +282,26 @@ def wake(cell: Cell) -> None:
 async def _call_on_failure(cell: Cell, error: BaseException) -> None:
     problem = await cell.call("on_failure", type(error), error, error.__traceback__)
     if problem is not None:
-        loggers.actor.error("%s: on_failure raised, too: %s: %s.", cell.path, type(problem).__name__, problem, exc_info=problem)
+        loggers.actor.error(
+            "%s: on_failure raised, too: %s: %s.",
+            cell.path,
+            type(problem).__name__,
+            problem,
+            exc_info=problem,
+        )
 
 
 # --- stop ---
 
 
-def begin_stop(cell: Cell, hook: bool = True) -> None:  # noqa: FBT001, FBT002 -- for speed
-    """Stop the actor, before any queued message. Without its hook only one that is idle, and has no children: for actors of this package."""
+def begin_stop(cell: Cell, *, hook: bool = True) -> None:
+    """Stop the actor, before any queued message.
+
+    `hook=False` is only for this library's own actors that are idle and have no children.
+    """
     if cell.closing:
         return
-    if cell.phase is OPEN and _end_simply(cell, hook):
+    if cell.phase is OPEN and _end_simply(cell, hook=hook):
         return
     _close(cell)
     if cell.phase is OPEN or (cell.phase is STARTING and cell.task is None):
@@ -245,9 +314,14 @@ def begin_stop(cell: Cell, hook: bool = True) -> None:  # noqa: FBT001, FBT002 -
         cell.interrupt()
 
 
-def _end_simply(cell: Cell, hook: bool) -> bool:  # noqa: FBT001 -- for speed
-    """End an actor without `on_stop`, children or thread (most actors) in a third of the time. Returns False for all others."""
-    if (hook and cell.actor_class.__actor_traits__.has_on_stop) or (cell.owns_thread and cell.holds_thread()):
+def _end_simply(cell: Cell, *, hook: bool) -> bool:
+    """End an actor without `on_stop`, children or thread (most actors) in a third of the time.
+
+    Returns False for all others.
+    """
+    if (hook and cell.actor_class.__actor_traits__.has_on_stop) or (
+        cell.owns_thread and cell.holds_thread()
+    ):
         return False
     with cell.system.lock:
         if cell.children:
@@ -260,7 +334,7 @@ def _end_simply(cell: Cell, hook: bool) -> bool:  # noqa: FBT001 -- for speed
 
 
 def abandon(cell: Cell) -> None:
-    """Stop the children that an `__init__` has spawned, if it then raised or the parent was closed meanwhile."""
+    """Stop the children of an `__init__` that raised, or whose parent was closed meanwhile."""
     with cell.system.lock:
         cell.parent = None
         cell.system.roots[cell] = None  # so that the system waits for it
@@ -268,7 +342,7 @@ def abandon(cell: Cell) -> None:
 
 
 def request_stop(cell: Cell) -> None:
-    """Stop an actor: immediately if it is idle, else through its control lane."""
+    """Stop an actor: immediately if it is idle, otherwise through its control lane."""
     if cell.is_idle():
         begin_stop(cell)
     else:
@@ -283,13 +357,17 @@ def _close(cell: Cell) -> None:
 
 
 def stop(cell: Cell, error: BaseException | None = None, *, hook: bool = True) -> None:
-    """Stop an actor in which nothing is under way: stop the children, call `on_stop` or `on_failure` if there is an instance, and end."""
+    """Stop an actor that is not running anything.
+
+    Its children are stopped, `on_stop` or `on_failure` is called if there is an instance, and the
+    actor ends.
+    """
     if cell.phase is STOPPED:
         return
     traits = cell.actor_class.__actor_traits__
     has_hook = hook and (traits.has_on_stop if error is None else traits.has_on_failure)
     if not cell.children and not has_hook and not cell.holds_thread():
-        # Most actors. Without a task, very many of them stop in no time.
+        # Most actors. Without a task, a large number of them stop quickly.
         cell.system.running.pop(cell, None)
         cell.end(_STOPPED if error is None else Failed(error))
         return
@@ -330,7 +408,7 @@ async def _stop_children(cell: Cell) -> None:
 
 
 def child_ended(parent: Cell, child: Cell) -> None:
-    """Remove a child that has ended, and continue what waited for the last one."""
+    """Remove an ended child, and continue if it was the last one awaited."""
     with parent.system.lock:
         children = parent.children
         if children is not None:
@@ -340,7 +418,7 @@ def child_ended(parent: Cell, child: Cell) -> None:
 
 
 def childless(parent: Cell) -> None:
-    """Continue what waited for the last child."""
+    """Continue after the last child has ended."""
     if parent.children_gone is not None and not parent.children_gone.done():
         parent.children_gone.set_result(None)
     elif parent.until_childless:
@@ -348,7 +426,7 @@ def childless(parent: Cell) -> None:
 
 
 def stop_when_childless(cell: Cell) -> None:
-    """Stop an actor when its children have ended by themselves: immediately if it has none."""
+    """Stop an actor when all its children have ended by themselves: now, if it has none."""
     cell.until_childless = True
     if not cell.children:
         begin_stop(cell)

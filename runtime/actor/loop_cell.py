@@ -1,7 +1,8 @@
 """The inside of an actor on the event loop: how it handles messages.
 
-Owns: the current handler. Synchronous handlers run in the dispatcher's turn, each asynchronous one in a task of its own, so that a cancellation never hits
-the next message. An idle actor must never hold a task or a thread, and an exception of a handler must never reach the dispatcher.
+Synchronous handlers run in the dispatcher's turn. Each asynchronous handler runs in a separate
+task, so that a cancellation never hits the next message. An idle actor holds no task and no thread,
+and an exception of a handler never reaches the dispatcher.
 """
 
 from __future__ import annotations
@@ -28,25 +29,34 @@ __all__ = ["Handling", "LoopCell"]
 
 _STOPPED: Final = Stopped()
 
-# So many messages one actor may handle before the next one has its turn.
+# The number of messages that one actor may handle before the next actor's turn.
 _BATCH = 16
 
-# What is not a message as it was told, or is not for `on_receive`.
+# Types that are not bare messages for `on_receive`.
 _NOT_BARE: Final = frozenset((Envelope, Notice, Returned, Tick, *SPECIAL))
 
 
 class Handling(Steps):
-    """The steps of a handler. Its two callbacks are methods: closures would cost half a kilobyte for each actor that waits."""
+    """The steps of a handler.
+
+    Its two callbacks are methods: closures would take half a kilobyte for each waiting actor.
+    """
 
     __slots__ = ("_cell", "_envelope", "_handler", "_seconds")
 
-    def __init__(self, coro: Coroutine[object, None, object], cell: LoopCell, envelope: Envelope, handler: str) -> None:
+    def __init__(
+        self,
+        coro: Coroutine[object, None, object],
+        cell: LoopCell,
+        envelope: Envelope,
+        handler: str,
+    ) -> None:
         self._begin = cell.system.monitor.begin
         self._coro = coro
         self._cell = cell
         self._envelope = envelope
         self._handler = handler
-        self._seconds = 0.0  # for which its steps have held the loop, all together
+        self._seconds = 0.0  # total time for which its steps have blocked the loop
 
     def _held(self, seconds: float) -> None:
         self._seconds += seconds
@@ -74,7 +84,9 @@ class LoopCell(Cell):
         return self.phase is OPEN and self.mailbox.is_idle
 
     def visit(self) -> bool:
-        if self.phase is not OPEN and not (self.phase is STARTING and self.task is None and lifecycle.start(self)):
+        if self.phase is not OPEN and not (
+            self.phase is STARTING and self.task is None and lifecycle.start(self)
+        ):
             self.attend()
             return False
         left = _BATCH
@@ -89,14 +101,18 @@ class LoopCell(Cell):
                 self._failed(envelope, outcome)
             else:
                 self.begin_handler(outcome, envelope)
-            del outcome  # the frames of an exception know this one, which called them: it must not know the exception
+            # The exception's frames refer to this frame, so this frame must not refer to the
+            # exception.
+            del outcome
         return False
 
-    def _receive(self, left: int) -> tuple[int, Envelope | None, Coroutine[object, None, object] | BaseException | None]:
-        """Handle so many messages, in the actor's context, which is entered once for all of them.
+    def _receive(
+        self, left: int
+    ) -> tuple[int, Envelope | None, Coroutine[object, None, object] | BaseException | None]:
+        """Handle up to `left` messages in the actor's context, which is entered once for all.
 
-        Returns how many more there may be. What is not done in that context comes back: an envelope that is not for `on_receive`, or one with the coroutine
-        or the exception that has come of it.
+        Returns the remaining number, and the work to do outside of that context: an envelope that
+        is not for `on_receive`, or an envelope with its handler's coroutine or exception.
         """
         mailbox, system, actor = self.mailbox, self.system, self.actor
         monitor = system.monitor
@@ -113,13 +129,17 @@ class LoopCell(Cell):
             kind = type(message)
             if kind in _NOT_BARE:
                 if kind is not Envelope or type(message.message) in SPECIAL:
-                    return still + 1, message if issubclass(kind, Envelope) else Envelope(message), None
+                    return (
+                        still + 1,
+                        message if issubclass(kind, Envelope) else Envelope(message),
+                        None,
+                    )
                 envelope = message
                 message = envelope.message
             monitor.handled += 1
             try:
-                result = actor.on_receive(message)  # type: ignore[union-attr]  # it is open, so there is one
-            except BaseException as error:  # noqa: BLE001 -- it goes to the asker or to the supervisor
+                result = actor.on_receive(message)  # type: ignore[union-attr]  # open, so there is an instance
+            except BaseException as error:  # noqa: BLE001 -- goes to the asker or to the supervisor
                 self._note(handler_name(message), perf_counter() - started)
                 return still, envelope or Envelope(message), error
             if type(result) is CoroutineType:
@@ -143,15 +163,22 @@ class LoopCell(Cell):
             self.handle(envelope, self.system.monitor.begin())
 
     def handle(self, envelope: Envelope, started: float) -> float:
-        """Handle one message now. Returns the time at which the handler ended or, if it is asynchronous, was started."""
+        """Handle one message now.
+
+        Returns the time at which the handler ended or, if it is asynchronous, started.
+        """
         message = envelope.message
         monitor = self.system.monitor
         monitor.handled += 1
         try:
             special = SPECIAL.get(type(message))
             run = self.context.run
-            result = run(self.actor.on_receive, message) if special is None else run(special, self, message)  # type: ignore[union-attr]  # it is open
-        except BaseException as error:  # noqa: BLE001 -- it goes to the asker or to the supervisor
+            result = (
+                run(self.actor.on_receive, message)  # type: ignore[union-attr]  # open
+                if special is None
+                else run(special, self, message)
+            )
+        except BaseException as error:  # noqa: BLE001 -- goes to the asker or to the supervisor
             ended = perf_counter()
             self._note(handler_name(message), ended - started)
             self._failed(envelope, error)
@@ -176,8 +203,12 @@ class LoopCell(Cell):
         started = monitor.begin()
         try:
             run = self.context.run
-            result = run(self.actor.on_receive, message) if special is None else run(special, self, message)  # type: ignore[union-attr]  # it is open
-        except BaseException as error:  # noqa: BLE001 -- it goes to the asker, and perhaps to the supervisor
+            result = (
+                run(self.actor.on_receive, message)  # type: ignore[union-attr]  # open
+                if special is None
+                else run(special, self, message)
+            )
+        except BaseException as error:  # noqa: BLE001 -- goes to the asker, and perhaps to the supervisor
             ended = perf_counter()
             self._note(handler_name(message), ended - started)
             system.dispatcher.spend(ended - started)
@@ -192,12 +223,14 @@ class LoopCell(Cell):
             return envelope
         if ended - started > monitor.notable:
             self._note(handler_name(message), ended - started)
-        if system.extras and is_stashed(self, envelope := Envelope(message, system.loop.create_future())):
+        if system.extras and is_stashed(
+            self, envelope := Envelope(message, system.loop.create_future())
+        ):
             return envelope
         return result
 
     def _note(self, handler: str, seconds: float) -> None:
-        """Record the time of a synchronous handler, which may have been remarkably long."""
+        """Record the time of a synchronous handler, which may be notably long."""
         self.system.monitor.took(self.path, handler, seconds)
         self.blocked_for(handler)(seconds)
 
@@ -206,7 +239,9 @@ class LoopCell(Cell):
         self.current = envelope
         self.run_task(Handling(coro, self, envelope, handler), RUNNING)
 
-    def _finish(self, envelope: Envelope, outcome: StepResult, handler: str, seconds: float) -> None:
+    def _finish(
+        self, envelope: Envelope, outcome: StepResult, handler: str, seconds: float
+    ) -> None:
         monitor = self.system.monitor
         if seconds > monitor.notable:
             monitor.took(self.path, handler, seconds)
@@ -229,7 +264,10 @@ class LoopCell(Cell):
             self.reopen()
 
     def end_with_handler(self) -> bool:
-        """End, if nothing prevents it that has happened meanwhile. What is left in the mailbox is answered."""
+        """End the actor, unless something that happened meanwhile prevents it.
+
+        Messages left in the mailbox are answered.
+        """
         with self.system.lock:
             if self.children or self.closing or self.escalated is not None:
                 return False
@@ -238,7 +276,11 @@ class LoopCell(Cell):
         return True
 
     def _failed(self, envelope: Envelope, error: BaseException) -> None:
-        """Send an ordinary exception to the asker. Without an asker, or if it is not ordinary, it goes to the supervisor only; an asker gets `ActorFailed`."""
+        """Send an `Exception` to the asker.
+
+        Without an asker, or if it is not an `Exception`, the supervisor receives it; the asker then
+        receives `ActorFailed`.
+        """
         reply_to = envelope.reply_to
         if self.system.extras:
             is_stashed(self, envelope, failed=True)
@@ -275,8 +317,10 @@ class LoopCell(Cell):
             return
         began = self.system.monitor.begin()
         try:
-            result = self.context.run(self.actor.on_child_failure, request.child.own_ref(), request.error)
-        except BaseException as error:  # noqa: BLE001 -- it goes to this actor's own supervisor
+            result = self.context.run(
+                self.actor.on_child_failure, request.child.own_ref(), request.error
+            )
+        except BaseException as error:  # noqa: BLE001 -- goes to this actor's own supervisor
             lifecycle.decided(request, None, error)
             return
         self.blocked_for("on_child_failure")(perf_counter() - began)
@@ -287,8 +331,12 @@ class LoopCell(Cell):
         def done(outcome: StepResult) -> None:
             lifecycle.decided(request, outcome.value, outcome.error)
 
-        steps = Steps(result, self.blocked_for("on_child_failure"), done, begin=self.system.monitor.begin)
-        self.system.run_task(steps, f"{self.path} is still in on_child_failure", self.context.copy())
+        steps = Steps(
+            result, self.blocked_for("on_child_failure"), done, begin=self.system.monitor.begin
+        )
+        self.system.run_task(
+            steps, f"{self.path} is still in on_child_failure", self.context.copy()
+        )
 
     async def release(self) -> None:
-        """There is nothing to release."""
+        """Release nothing, because there is nothing to release."""

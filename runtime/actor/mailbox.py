@@ -1,20 +1,25 @@
-"""The one queue of an actor: two lanes, bounded if the user wants it, closed atomically.
+"""The queue of an actor: two lanes, optionally bounded, closed atomically.
 
-Owns: the envelopes that wait for the actor, and the senders that wait for room. It must never call out while it holds its lock, never block a caller that
-did not ask to wait, and never know about actors: each put returns whether the owner has to be woken.
+The mailbox holds the waiting envelopes, and the senders that wait for room. It makes no calls while
+it holds its lock, blocks no caller that did not ask to wait, and does not know about actors: each
+put returns whether the owner must be woken.
 
-The rules, all of them decided under the lock:
+The rules, all decided under the lock:
 
-* An envelope that was put while the mailbox was open is taken once, or returned once to be answered (by `close_work`, `close`, or the `put` that drops it).
-  Every later put is refused.
+* An envelope that was put while the mailbox was open is taken once, or returned once to be answered
+  (by `close_work`, `close`, or the `put` that drops it). Every later put is refused.
 * The control lane overtakes the work lane. Each lane is first in, first out.
-* `capacity` bounds the work lane. Control and notices (which report that an actor has ended) are exempt: there is one for each request or watch.
-* A sender waits for room only while there is none: each envelope taken admits the first waiting sender, so no later sender overtakes it.
-* *Engaged* means that the owner has been told to take. It ends when the owner finds nothing.
+* `capacity` bounds the work lane. Control and notices (which report that an actor has ended) are
+  exempt: there is one for each request or watch.
+* A sender waits for room only while there is none: each envelope taken admits the first waiting
+  sender, so no later sender overtakes it.
+* *Engaged* means that the owner was told to take messages. It ends when the owner finds none.
 
-Most messages come one after the other to an owner that is engaged, into a mailbox without a bound. Then a put is an append to `lane`, without the lock, and
-without an envelope if there is no asker. It cannot be lost: the side that ends that way (`lane` becomes None) looks into the deque after that, and the side
-that appends looks after it whether the lane is still the same; if not, `settle`, under the lock, finds out what has become of it.
+Most messages arrive in sequence at an engaged owner with an unbounded mailbox. Then a put is an
+append to `lane`, without the lock, and without an envelope if there is no asker. It cannot be lost:
+the side that ends this mode (`lane` becomes None) looks into the deque afterwards, and the
+appending side checks afterwards that the lane is still the same. If not, `settle` finds out, under
+the lock, what happened to the item.
 """
 
 from __future__ import annotations
@@ -35,11 +40,11 @@ class MailboxClosed(Exception):
 
 
 class Full(Exception):
-    """There is no room, and the caller cannot wait for it."""
+    """There is no room, and the caller cannot wait for room."""
 
 
 class Admission(Enum):
-    """What to do after a put."""
+    """The action required after a put."""
 
     QUEUED = "the owner takes it without being told"
     WAKE = "the owner is idle: wake it"
@@ -52,12 +57,12 @@ _ATTEND: Final = Admission.ATTEND
 
 
 class State(Enum):
-    """Moves forward only."""
+    """The state of a mailbox. It only moves forward."""
 
     OPEN = 0  # accepts everything
     SEALED = 1  # accepts control only; the rest of the work lane can still be taken
-    CLOSED = 2  # like SEALED, and the work lane is empty for good
-    DEAD = 3  # accepts nothing, and is empty for good
+    CLOSED = 2  # like SEALED, and the work lane stays empty
+    DEAD = 3  # accepts nothing, and stays empty
 
 
 _OPEN: Final = State.OPEN
@@ -67,26 +72,53 @@ _DEAD: Final = State.DEAD
 
 
 class Mailbox:
-    """The mailbox of one actor. Any method may be called from any thread, but `take` and `wait_take` by its owner only."""
+    """The mailbox of one actor.
 
-    __slots__ = ("_away", "_bound", "_engaged", "_lock", "_state", "_taker", "_work", "control", "lane")
+    Any thread may call any method, except `take` and `wait_take`, which only the owner calls.
+    """
 
-    def __init__(self, settings: MailboxSettings | None = None, lock: threading.RLock | None = None, engaged: bool = False) -> None:  # noqa: FBT001, FBT002 -- for speed
-        # A lock may be shared by many mailboxes: it is held for a moment only, and nothing is called under it. It is reentrant because a
-        # signal handler may put while its own thread is in the middle of a put.
+    __slots__ = (
+        "_away",
+        "_bound",
+        "_engaged",
+        "_lock",
+        "_state",
+        "_taker",
+        "_work",
+        "control",
+        "lane",
+    )
+
+    def __init__(
+        self,
+        settings: MailboxSettings | None = None,
+        lock: threading.RLock | None = None,
+        *,
+        engaged: bool = False,
+    ) -> None:
+        # Many mailboxes may share a lock: it is held only briefly, and nothing is called under it.
+        # It is reentrant because a signal handler may put while its own thread is in the middle of
+        # a put.
         self._lock = threading.RLock() if lock is None else lock
-        # Empty deques are 768 bytes each: a lane exists only while there is something in it.
-        self._work: deque[Any] | None = None  # envelopes, and bare messages that have none
-        self.lane: deque[Any] | None = None  # the work lane, while it is open to all and the owner is engaged; written under the lock
+        # An empty deque takes 768 bytes, so a lane exists only while it has content.
+        self._work: deque[Any] | None = None  # envelopes, and bare messages without one
+        self.lane: deque[Any] | None = (
+            # The work lane, while it is open and the owner is engaged; written under the lock.
+            None
+        )
         self.control: deque[Envelope] | None = None  # None: no control waits
-        self._bound = Bound(settings.capacity, settings.overflow) if settings is not None and settings.capacity is not None else None
+        self._bound = (
+            Bound(settings.capacity, settings.overflow)
+            if settings is not None and settings.capacity is not None
+            else None
+        )
         self._state = _OPEN
         self._engaged = engaged
-        self._away = False  # the owner does something that control may interrupt
+        self._away = False  # True while the owner does something that control may interrupt
         self._taker: threading.Condition | None = None  # a thread waits on it in `wait_take`
 
     def __len__(self) -> int:
-        """How many envelopes wait in both lanes."""
+        """Return the number of waiting envelopes in both lanes."""
         work, control = self._work, self.control
         return (len(work) if work else 0) + (len(control) if control else 0)
 
@@ -95,12 +127,12 @@ class Mailbox:
 
     @property
     def is_engaged(self) -> bool:
-        """Whether the owner has been told to take, and has not found the mailbox empty since."""
+        """True if the owner was told to take, and has not found the mailbox empty since."""
         return self._engaged
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is open, nothing waits, and the owner has not been told to take."""
+        """True if it is open, nothing waits, and the owner was not told to take."""
         return not self._engaged and self._state is _OPEN
 
     @property
@@ -113,14 +145,15 @@ class Mailbox:
 
     @property
     def blocks(self) -> bool:
-        """Whether senders that can wait for room are to do so."""
+        """True if senders that can wait for room must do so."""
         return self._bound is not None and self._bound.overflow == "block"
 
     # --- putting ---
 
     def put(self, envelope: Envelope) -> Admission | Envelope:
-        """Put into the work lane. Returns what to do next; or the envelope that was dropped for this one, which the caller has to answer.
+        """Put an envelope into the work lane.
 
+        Returns the next action, or the envelope dropped for this one, which the caller must answer.
         Raises `MailboxClosed`, or `Full` if there is no room.
         """
         with self._lock:
@@ -140,14 +173,17 @@ class Mailbox:
             return admission if dropped is None else dropped
 
     def put_bare(self, message: object) -> Admission | Envelope:
-        """Put a message for which there is no asker into the work lane: `put`, for a caller that has found no `lane`."""
+        """Put a message without an asker into the work lane, for a caller that found no `lane`."""
         with self._lock:
             if self._bound is None and self._state is _OPEN:
                 return self._open_lane(message)
         return self.put(Envelope(message))
 
     def settle(self, lane: deque[Any]) -> Admission | list[Envelope]:
-        """Something was appended to `lane`, which was not the lane any more after that. Returns what to do next, or what the caller has to answer."""
+        """Settle an append to `lane` that may have come after the lane changed.
+
+        Returns the next action, or the envelopes that the caller must answer.
+        """
         with self._lock:
             if self._work is lane:
                 return self._engage() if lane else _QUEUED
@@ -158,9 +194,10 @@ class Mailbox:
             return admissions[0] if admissions else _QUEUED
 
     def put_or_wait(self, ticket: QueueTicket) -> Admission | Envelope | None:
-        """Put into the work lane, or queue for room: then it returns None, and `ticket.notify` is called when the wait is over.
+        """Put an envelope into the work lane, or queue for room.
 
-        After that, `ticket.admitted` tells whether the envelope is in; if not, the mailbox was closed.
+        If it queues, it returns None, and `ticket.notify` is called when the wait is over.
+        `ticket.admitted` then tells if the envelope is in; if not, the mailbox was closed.
         """
         with self._lock:
             if self._state is not _OPEN:
@@ -172,7 +209,10 @@ class Mailbox:
             return None
 
     def give_up(self, ticket: QueueTicket) -> bool:
-        """Stop waiting for room. Returns False if it is too late: the envelope is in, or the mailbox is closed."""
+        """Stop waiting for room.
+
+        Returns False if it is too late: the envelope is in, or the mailbox is closed.
+        """
         with self._lock:
             if self._bound is None or ticket not in self._bound.waiting:
                 return False
@@ -180,7 +220,7 @@ class Mailbox:
             return True
 
     def put_control(self, envelope: Envelope, *, seal: bool = False) -> Admission:
-        """Put into the control lane; with `seal`, the work lane accepts nothing from now on."""
+        """Put an envelope into the control lane; `seal` closes the work lane to new messages."""
         waiting: deque[QueueTicket] | None = None
         with self._lock:
             if self._state is _DEAD:
@@ -218,7 +258,10 @@ class Mailbox:
         return admission
 
     def put_back(self, envelopes: Sequence[Notice]) -> Admission:
-        """Put messages at the head of the work lane, the first one before the others. By the owner only, which has taken them before."""
+        """Put messages at the head of the work lane, keeping their order.
+
+        Only the owner calls this, with messages that it took before.
+        """
         with self._lock:
             if self._state not in (_OPEN, _SEALED):
                 raise MailboxClosed
@@ -232,9 +275,18 @@ class Mailbox:
     # --- taking ---
 
     def take(self) -> Envelope | None:
-        """Take the next envelope, control first. None: there is nothing, and the next put will say `WAKE`."""
-        if self._bound is None and self.control is None and self._taker is None and (work := self._work):
-            # Without the lock: others only append to the work lane, and only the owner, which calls this, takes from it; or it is being closed.
+        """Take the next envelope, control first.
+
+        None: there is nothing, and the next put returns `WAKE`.
+        """
+        if (
+            self._bound is None
+            and self.control is None
+            and self._taker is None
+            and (work := self._work)
+        ):
+            # Without the lock: others only append to the work lane, and only its owner, the caller,
+            # takes from it, unless the lane is being closed.
             try:
                 return in_envelope(work.popleft())
             except IndexError:
@@ -246,7 +298,7 @@ class Mailbox:
             work = self._work
             if not work:
                 self.lane = None
-                if not work:  # still: nothing came at the last moment
+                if not work:  # still empty: nothing arrived at the last moment
                     self._work = None
                     self._engaged = False
                     return None
@@ -263,7 +315,10 @@ class Mailbox:
             return self._take_control() if self.control is not None else None
 
     def wait_take(self, timeout: float | None = None) -> Envelope | None:
-        """Take the next envelope, control first; block the calling thread while there is none. None: closed, or timed out."""
+        """Take the next envelope, control first; block the calling thread while there is none.
+
+        None: closed, or timed out.
+        """
         with self._lock:
             if self._taker is None:
                 self._taker = threading.Condition(self._lock)
@@ -276,7 +331,10 @@ class Mailbox:
         return self.take()
 
     def get(self) -> Envelope:
-        """Take the next envelope, as in pykka: blocks until there is one. Raises `MailboxClosed` if there will never be one."""
+        """Take the next envelope, as in pykka: block until there is one.
+
+        Raises `MailboxClosed` if there will never be one.
+        """
         envelope = self.wait_take()
         if envelope is None:
             raise MailboxClosed
@@ -286,13 +344,19 @@ class Mailbox:
         return not len(self)
 
     def leave(self) -> bool:
-        """The owner begins something that control may interrupt. Returns whether control already waits."""
+        """Note that the owner starts something that control may interrupt.
+
+        Returns True if control already waits.
+        """
         with self._lock:
             self._away = True
             return self.control is not None
 
     def come_back(self) -> bool:
-        """The owner is back, and can take. Returns whether there is something to take; if not, the next put will say `WAKE`."""
+        """Note that the owner can take again.
+
+        Returns True if something waits; if not, the next put returns `WAKE`.
+        """
         with self._lock:
             self._away = False
             self.lane = None
@@ -302,7 +366,10 @@ class Mailbox:
     # --- closing ---
 
     def close_work(self) -> list[Envelope]:
-        """Close the work lane. Returns what was left in it, for the caller to answer. The control lane stays as it is."""
+        """Close the work lane.
+
+        Returns its remaining envelopes, for the caller to answer. The control lane stays as it is.
+        """
         with self._lock:
             if self._state in (_CLOSED, _DEAD):
                 return []
@@ -316,9 +383,17 @@ class Mailbox:
         return left
 
     def close(self) -> list[Envelope]:
-        """Close both lanes. Returns all that was left, control first, for the caller to answer."""
+        """Close both lanes.
+
+        Returns all remaining envelopes, control first, for the caller to answer.
+        """
         with self._lock:
-            if self._work is None and self.control is None and self._bound is None and self._taker is None:
+            if (
+                self._work is None
+                and self.control is None
+                and self._bound is None
+                and self._taker is None
+            ):
                 self._state = _DEAD  # most mailboxes, most of the time
                 return []
         left = self.close_work()
@@ -328,13 +403,13 @@ class Mailbox:
             self.control = None
         return control + left
 
-    # --- parts of the above, all of them called with the lock held ---
+    # --- helpers, all called with the lock held ---
 
     def _has_room(self, bound: Bound) -> bool:
         return self._work is None or len(self._work) - bound.notices < bound.capacity
 
     def _open_lane(self, item: object) -> Admission:
-        """Append to an unbounded work lane that is open; the next one may do so without the lock."""
+        """Append to an open, unbounded work lane. The next put may do so without the lock."""
         if self._work is None:
             self._work = deque((item,))
         else:
@@ -374,7 +449,7 @@ class Mailbox:
         return envelope
 
     def _pass_on(self, bound: Bound, taken: Envelope) -> QueueTicket | None:
-        """Give the room of `taken` to the sender that waits first, and return its ticket."""
+        """Pass the room of `taken` on to the first waiting sender, and return its ticket."""
         if type(taken) is not Envelope:
             bound.notices -= 1
             return None

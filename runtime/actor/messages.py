@@ -1,7 +1,7 @@
-"""The messages that the runtime itself sends.
+"""The runtime's own messages, as plain values.
 
-Owns: the two ways in which an actor's life can end, the notice of it for watchers, and the requests in the control lane.
-Only `Stopped`, `Failed` and `Terminated` are for users. It must never do anything: these are plain values.
+They are the two endings of an actor, the notice of its end for watchers, and the requests in the
+control lane. Only `Stopped`, `Failed` and `Terminated` are public.
 """
 
 from __future__ import annotations
@@ -13,17 +13,32 @@ if TYPE_CHECKING:
     from .cell import Cell
     from .ref import ActorRef
 
-__all__ = ["CancelRequest", "ChildEscalated", "ChildFailed", "Control", "Ending", "Failed", "Look", "StopRequest", "Stopped", "Terminated", "WaitRequest"]
+__all__ = [
+    "CancelRequest",
+    "ChildEscalated",
+    "ChildFailed",
+    "Control",
+    "Ending",
+    "Failed",
+    "Look",
+    "StopRequest",
+    "Stopped",
+    "Terminated",
+    "WaitRequest",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The actor was stopped, by itself or by another."""
+    """The actor was stopped, by itself or by another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The actor failed, and its supervisor did not keep it. The error has lost its traceback, which would keep the instance alive; the log has it."""
+    """The actor failed, and its supervisor ended it.
+
+    The error has no traceback, which would keep the instance alive; the log has it.
+    """
 
     error: BaseException
 
@@ -33,7 +48,7 @@ Ending: TypeAlias = Stopped | Failed
 
 @dataclass(frozen=True, slots=True)
 class Terminated:
-    """Sent to a watcher once, after everything that the watched actor itself has sent to it."""
+    """Sent to a watcher once, after everything that the watched actor has sent to it."""
 
     ref: ActorRef[Any]
     reason: Ending
@@ -47,12 +62,15 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class StopRequest(Control):
-    """Stop. In the control lane: before the queued work. As the last envelope of the work lane: after it."""
+    """Stop the actor.
+
+    In the control lane: before the queued work. As the last envelope of the work lane: after it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class WaitRequest(Control):
-    """Do nothing but reply when the actor has ended."""
+    """Reply when the actor has ended, and do nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +80,7 @@ class CancelRequest(Control):
 
 @dataclass(frozen=True, slots=True)
 class ChildEscalated(Control):
-    """A child failed, and this actor has to fail with it."""
+    """A child failed, and this actor must fail with it."""
 
     error: BaseException
     during: str
@@ -70,12 +88,12 @@ class ChildEscalated(Control):
 
 @dataclass(frozen=True, slots=True)
 class Look(Control):
-    """The thread of a thread actor has to decide about a failed child."""
+    """The thread of a thread actor must decide about a failed child."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildFailed:
-    """A child has failed, and its parent has to decide what happens to it."""
+    """A child has failed, and its parent must decide what happens to it."""
 
     child: Cell
     error: BaseException

@@ -1,7 +1,7 @@
-"""The phase of an actor's life, as a value.
+"""The phases of an actor's life.
 
-Owns: the names of the phases. Only `lifecycle.py` and the cells set them, on the system's loop (the first one where the actor is spawned).
-It must never say what follows what: `lifecycle.py` does.
+Only `lifecycle.py` and the cells set them, on the system's loop (the first one where the actor is
+spawned). `lifecycle.py` defines their order.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ class Phase(Enum):
 
     STARTING = "starting"  # `on_start` has not ended: nothing is handled yet
     OPEN = "open"  # handles messages, or waits for one
-    RUNNING = "running"  # an asynchronous handler is under way
+    RUNNING = "running"  # an asynchronous handler is running
     SUSPENDED = "suspended"  # failed, and the supervisor has not decided yet
-    RESTARTING = "restarting"  # between the failed instance and the fresh one
+    RESTARTING = "restarting"  # between the failed instance and the new one
     STOPPING = "stopping"  # accepts nothing more: stops its children, then itself
     STOPPED = "stopped"
 
 
-# Python 3.11 takes half a microsecond to read a member from its class, as long as sending a message takes.
+# Python 3.11 takes half a microsecond to read a member from its class, as long as sending a
+# message.
 STARTING: Final = Phase.STARTING
 OPEN: Final = Phase.OPEN
 RUNNING: Final = Phase.RUNNING

@@ -1,6 +1,7 @@
-"""Messages that do not go to `on_receive`: pykka's proxies call methods, and read and set attributes.
+"""Messages that do not go to `on_receive`: method calls and attribute access by pykka's proxies.
 
-Owns: the table of those messages, and the name under which a handler is shown. It must never reply, nor catch what a method raises.
+The module contains the table of these messages, and the display name of a handler. It sends no
+replies, and does not catch exceptions.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["SPECIAL", "handler_name"]
 
 
 def handler_name(message: object) -> str:
-    """The name of this message's handler: the method that a proxy calls, or `on_receive`."""
+    """Return the name of the message's handler: the method that a proxy calls, or `on_receive`."""
     if isinstance(message, pykka_messages.ProxyCall):
         return ".".join(message.attr_path)
     return "on_receive"
@@ -35,14 +36,16 @@ def _get(cell: Cell, message: pykka_messages.ProxyGetAttr) -> object:
 
 
 def _set(cell: Cell, message: pykka_messages.ProxySetAttr) -> None:
-    setattr(get_attr_directly(cell.actor, message.attr_path[:-1]), message.attr_path[-1], message.value)
+    setattr(
+        get_attr_directly(cell.actor, message.attr_path[:-1]), message.attr_path[-1], message.value
+    )
 
 
 def _stop(cell: Cell, _message: pykka_messages._ActorStop) -> None:
     cell.post_control(StopRequest(), seal=True)
 
 
-# The messages of pykka's proxies and of its own stop().
+# The messages of pykka's proxies and of pykka's stop().
 SPECIAL: Final[dict[type, Callable[[Cell, Any], Any]]] = {
     pykka_messages.ProxyCall: _call,
     pykka_messages.ProxyGetAttr: _get,

@@ -1,7 +1,8 @@
-"""An actor as seen from outside: pykka's ref, with the awaiting twins of `ask` and `tell`.
+"""An actor as seen from outside: pykka's ref, with awaitable versions of `ask` and `tell`.
 
-Owns: nothing but the way to a cell. Everything here may be called from any thread, and `request`, `send` and `wait_stopped` on any event loop.
-It must never touch the instance, nor block the thread of the loop on which the actor runs.
+A ref only refers to a cell. Any thread may use all of it, and any event loop may use `request`,
+`send` and `wait_stopped`. It never touches the instance, and never blocks the thread of the actor's
+loop.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ A = TypeVar("A", bound="Actor")
 
 
 class ActorRef(pykka.ActorRef[A], Generic[A]):
-    """A reference to an actor. Refs of one actor are equal, and stay so when it is restarted."""
+    """A reference to an actor. Refs of one actor are equal, also after a restart."""
 
     __slots__ = ("_cell",)
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
 
-    # --- what pykka's refs have as attributes ---
+    # --- attributes of pykka's refs ---
 
     @property
     def actor_class(self) -> type[A]:  # type: ignore[override]  # an attribute there
@@ -60,7 +61,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
 
     @property
     def name(self) -> str:
-        """The name given at the spawn, or the class and a number."""
+        """The name from the spawn, or the class and a number."""
         return self._cell.name
 
     @property
@@ -78,27 +79,29 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         return hash(self._cell)
 
     def __reduce__(self) -> NoReturn:
-        msg = f"{self!r} cannot be pickled or copied into another process: actors live in one. Send what the other side needs to find its own."
+        msg = (
+            f"{self!r} cannot be pickled or copied into another process: actors live in one. "
+            "Send what the other side needs to find its own."
+        )
         raise TypeError(msg)
 
     def __repr__(self) -> str:
         return f"<ActorRef for {self}>"
 
     def __str__(self) -> str:
-        return f"{self._cell.actor_class.__name__} ({self._cell.path})"
+        return f"{self._cell.actor_class.__name__} ({self._cell.path}, {self._cell.actor_urn})"
 
     def is_alive(self) -> bool:
-        """Whether the actor takes messages. False as soon as it has been told to stop."""
+        """Return True if the actor takes messages. False as soon as it must stop."""
         return self._cell.mailbox.is_open
 
     # --- tell and send ---
 
     def tell(self, message: object) -> None:
-        """Put a message into the mailbox, and do not wait for a reply.
+        """Put a message into the mailbox, without waiting for a reply.
 
-        With a bounded mailbox that blocks when full, a thread waits here for room; the loop's own thread cannot, and gets `MailboxFull`.
-
-        Raises `ActorDeadError` or `MailboxFull`.
+        If a full mailbox blocks senders, a thread waits here for room; the loop's own thread cannot
+        wait, and `MailboxFull` is raised. Raises `ActorDeadError` or `MailboxFull`.
         """
         cell = self._cell
         if cell.system.fault is not None:
@@ -118,9 +121,9 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             self._wait_in_thread(Envelope(message), None)
 
     async def send(self, message: object) -> None:
-        """The awaiting tell: waits for room in a bounded mailbox. If it is cancelled while it waits, the message is not sent.
+        """Put a message into the mailbox; awaits room if the mailbox is bounded.
 
-        Raises `ActorDeadError`.
+        If it is cancelled while it waits, the message is not sent. Raises `ActorDeadError`.
         """
         cell = self._cell
         if cell.system.fault is not None:
@@ -130,17 +133,26 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
     # --- ask and request ---
 
     @overload
-    def ask(self, message: object, *, block: Literal[False], timeout: float | None = None) -> ActorFuture[Any]: ...
+    def ask(
+        self, message: object, *, block: Literal[False], timeout: float | None = None
+    ) -> ActorFuture[Any]: ...
     @overload
-    def ask(self, message: object, *, block: Literal[True], timeout: float | None = None) -> Any: ...
+    def ask(
+        self, message: object, *, block: Literal[True], timeout: float | None = None
+    ) -> Any: ...
     @overload
-    def ask(self, message: object, *, block: bool = True, timeout: float | None = None) -> Any | ActorFuture[Any]: ...
+    def ask(
+        self, message: object, *, block: bool = True, timeout: float | None = None
+    ) -> Any | ActorFuture[Any]: ...
 
-    def ask(self, message: object, *, block: bool = True, timeout: float | None = None) -> Any | ActorFuture[Any]:
-        """Send a message, and block until the reply is here; with `block=False`, return a future of it.
+    def ask(
+        self, message: object, *, block: bool = True, timeout: float | None = None
+    ) -> Any | ActorFuture[Any]:
+        """Send a message, and block until the reply arrives; with `block=False`, return a future.
 
-        Raises the handler's exception, `ActorDeadError`, `MailboxFull` or `AskTimeout`; and `UsageError` if it would have to block the thread of
-        the event loop: write `await ref.request(message)` there.
+        Raises the handler's exception, `ActorDeadError`, `MailboxFull` or `AskTimeout`. Raises
+        `UsageError` if it would block the thread of the event loop: write `await
+        ref.request(message)` there.
         """
         cell = self._cell
         system = cell.system
@@ -169,13 +181,13 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
                 return future.get(timeout=left)
             except AskTimeout:
                 if future.done():
-                    raise  # the handler's own
+                    raise  # raised by the handler
                 envelope.reply_to = GONE
                 raise timeout_error(cell.path, message, timeout) from None
         return future
 
     async def request(self, message: object, *, timeout: float | None = None) -> Any:
-        """The awaiting ask: send a message and wait for the reply, on any event loop.
+        """Send a message and await the reply, on any event loop.
 
         Raises the handler's exception, `ActorDeadError`, `MailboxFull` or `AskTimeout`.
         """
@@ -186,11 +198,15 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         if get_ident() != system.dispatcher.thread:
             return await self._request_from_elsewhere(message, timeout)
         if cell.task is not None and cell.task is asyncio.current_task():
-            msg = f"{cell.path} asks itself while it handles a message: it would wait for ever. Call the method, or tell() itself."
+            msg = (
+                f"{cell.path} asks itself while it handles a message: it would wait for ever. "
+                "Call the method, or tell() itself."
+            )
             raise UsageError(msg, actor=cell.path, message=message)
         if system.dispatcher.credit > 0 and cell.is_idle():
-            # The receiver is idle, so it handles the message right here: this saves two turns of the loop, four fifths of the time of a request.
-            # Only for a limited time at a stretch: then this task waits for its turn, and all others have theirs.
+            # The receiver is idle, so it handles the message right here. This saves two turns of
+            # the loop, four fifths of a request's time. Only for a limited time in one stretch:
+            # then this task waits for its turn, so that all others get theirs.
             reply = cell.reply_now(message)
             if type(reply) is not Envelope:
                 return reply
@@ -214,53 +230,76 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
                 raise
         return await self._wait_for_reply(envelope, future, timeout, timeout)
 
-    async def _wait_for_reply(self, envelope: Envelope, future: asyncio.Future[object], left: float, timeout: float) -> object:
-        timer = self._cell.system.clock.call_later(left, _time_out, future, timeout_error, self._cell, envelope.message, timeout)
+    async def _wait_for_reply(
+        self, envelope: Envelope, future: asyncio.Future[object], left: float, timeout: float
+    ) -> object:
+        timer = self._cell.system.clock.call_later(
+            left, _time_out, future, timeout_error, self._cell, envelope.message, timeout
+        )
         try:
             return await future
         finally:
             timer.cancel()
             envelope.reply_to = GONE
 
-    async def _request_in_line(self, envelope: Envelope, future: asyncio.Future[object], timeout: float | None) -> object:
-        """A request that has to wait for room first; both within one timeout."""
+    async def _request_in_line(
+        self, envelope: Envelope, future: asyncio.Future[object], timeout: float | None
+    ) -> object:
+        """Send a request that must first wait for room; one timeout covers both."""
         cell, clock = self._cell, self._cell.system.clock
         if timeout is None:
             await wait_on_loop(cell, envelope, future)
             return await future
         started = clock.monotonic()
-        timer = clock.call_later(timeout, _time_out, future, room_error, cell, envelope.message, timeout)
+        timer = clock.call_later(
+            timeout, _time_out, future, room_error, cell, envelope.message, timeout
+        )
         try:
             await wait_on_loop(cell, envelope, future)
         finally:
             timer.cancel()
             if future.done() and not future.cancelled():
-                future.exception()  # it may have both timed out and been refused: then only the refusal is raised
+                # It may have both timed out and been refused: then only the refusal is raised.
+                future.exception()
         if future.done():
             return await future
-        return await self._wait_for_reply(envelope, future, max(0.0, timeout - (clock.monotonic() - started)), timeout)
+        return await self._wait_for_reply(
+            envelope, future, max(0.0, timeout - (clock.monotonic() - started)), timeout
+        )
 
     def cancel(self) -> None:
-        """Cancel the current asynchronous handler, if there is one. Overtakes the queued messages, which stay.
+        """Cancel the current asynchronous handler, if there is one.
 
-        The asker gets `HandlerCancelled`, and the actor lives on. A synchronous handler cannot be cancelled.
+        It overtakes the queued messages, which stay. The asker receives `HandlerCancelled`, and the
+        actor lives on. A synchronous handler cannot be cancelled.
         """
         self._cell.post_control(CancelRequest())
 
     # --- stop ---
 
     @overload
-    def stop(self, *, block: Literal[True], timeout: float | None = None, drain: bool = False) -> bool: ...
+    def stop(
+        self, *, block: Literal[True], timeout: float | None = None, drain: bool = False
+    ) -> bool: ...
     @overload
-    def stop(self, *, block: Literal[False], timeout: float | None = None, drain: bool = False) -> ActorFuture[bool]: ...
+    def stop(
+        self, *, block: Literal[False], timeout: float | None = None, drain: bool = False
+    ) -> ActorFuture[bool]: ...
     @overload
-    def stop(self, *, block: bool | None = None, timeout: float | None = None, drain: bool = False) -> Any: ...
+    def stop(
+        self, *, block: bool | None = None, timeout: float | None = None, drain: bool = False
+    ) -> Any: ...
 
-    def stop(self, *, block: bool | None = None, timeout: float | None = None, drain: bool = False) -> Any:
-        """Stop the actor. The current handler ends; queued messages are answered with `ActorDeadError` or, with `drain=True`, handled first.
+    def stop(
+        self, *, block: bool | None = None, timeout: float | None = None, drain: bool = False
+    ) -> Any:
+        """Stop the actor.
 
-        From now on the actor accepts no message. Returns True when it has stopped, its children before it; False if it was dead before.
-        On the loop's own thread, where blocking is not possible, and with `block=False`, returns a future of that: `await ref.stop()`.
+        The current handler ends. Queued messages are answered with `ActorDeadError` or, with
+        `drain=True`, handled first. From now on the actor accepts no message. Returns True when it
+        has stopped, after its children; False if it was dead before. On the loop's own thread,
+        where blocking is not possible, and with `block=False`, returns a future of that: `await
+        ref.stop()`.
         """
         cell = self._cell
         if block is None:
@@ -268,13 +307,13 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         elif block:
             self._check_may_block("stop(block=True)", "await ref.stop()")
         future: ActorFuture[bool] = cell.system.make_future()
-        # Where the system's loop is gone, its actors are gone too.
+        # If the system's loop is closed, its actors are gone too.
         if cell.system.fault is not None or not self._post_stop(future, drain=drain):
             future.resolve(False)
         return future.get(timeout=timeout) if block else future
 
     def stopped(self, *, block: bool | None = None, timeout: float | None = None) -> Any:
-        """Wait until the actor, which was told to stop, has ended: as `stop` waits for it."""
+        """Wait for the end of an actor that is stopping, as `stop` does."""
         if block is None:
             block = not self._must_not_block()
         elif block:
@@ -297,7 +336,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         return cell.post_control(StopRequest(), future, seal=True)
 
     async def wait_stopped(self) -> None:
-        """Wait until the actor has ended, for whatever reason."""
+        """Wait until the actor has ended, for any reason."""
         future = self._stopped_future()
         await future
 
@@ -307,16 +346,25 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             future.resolve(True)
         return future
 
-    # --- the parts of it ---
+    # --- helpers ---
 
     def _must_not_block(self) -> bool:
         cell, thread = self._cell, get_ident()
-        return thread == cell.system.dispatcher.thread or (cell.owns_thread and cell.is_own_thread(thread))
+        return thread == cell.system.dispatcher.thread or (
+            cell.owns_thread and cell.is_own_thread(thread)
+        )
 
     def _check_may_block(self, call: str, instead: str) -> None:
         if self._must_not_block():
-            where = "the event loop's own thread" if get_ident() == self._cell.system.dispatcher.thread else "the actor's own thread"
-            msg = f"{self._cell.path}: {call} on {where} would wait for ever, because the reply has to come from there. Write `{instead}`."
+            where = (
+                "the event loop's own thread"
+                if get_ident() == self._cell.system.dispatcher.thread
+                else "the actor's own thread"
+            )
+            msg = (
+                f"{self._cell.path}: {call} on {where} would wait for ever, because the reply "
+                f"has to come from there. Write `{instead}`."
+            )
             raise UsageError(msg, actor=self._cell.path)
 
     def _wait_in_thread(self, envelope: Envelope, timeout: float | None) -> None:
@@ -327,7 +375,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
         wait_in_thread(cell, envelope, timeout)
 
     async def _request_from_elsewhere(self, message: object, timeout: float | None) -> object:
-        """A request from another loop than the actor's, or from the loop of a thread actor."""
+        """Send a request from another loop than the actor's, or from the loop of a thread actor."""
         cell = self._cell
         cell.system.look_at_loop()
         if self._must_not_block():
@@ -355,7 +403,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
 
 
 class StoppedEvent:
-    """pykka's `actor_stopped`: a caller can read it and wait for it, but only the actor's end sets it."""
+    """pykka's `actor_stopped`: callers can read it and wait for it, but only the actor sets it."""
 
     __slots__ = ("_ref",)
 
@@ -363,11 +411,14 @@ class StoppedEvent:
         self._ref = ref
 
     def is_set(self) -> bool:
-        """Whether the actor has ended. While it is stopping, `is_alive()` is already False."""
+        """Return True if the actor has ended.
+
+        While it is stopping, `is_alive()` is already False.
+        """
         return self._ref._cell.phase is STOPPED
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Block until the actor has ended. Returns False if it has not within the timeout."""
+        """Block until the actor has ended. Returns False on timeout."""
         try:
             self._ref._stopped_future().get(timeout=timeout)
         except AskTimeout:
@@ -376,10 +427,16 @@ class StoppedEvent:
 
 
 def cell_of(ref: ActorRef[A]) -> Cell:
-    """The cell behind a ref. For this package only."""
+    """Return the cell of a ref. For this package only."""
     return ref._cell
 
 
-def _time_out(future: asyncio.Future[Any], error: Callable[[str, Any, float | None], AskTimeout], cell: Cell, message: object, timeout: float) -> None:
+def _time_out(
+    future: asyncio.Future[Any],
+    error: Callable[[str, Any, float | None], AskTimeout],
+    cell: Cell,
+    message: object,
+    timeout: float,
+) -> None:
     if not future.done():
         future.set_exception(error(cell.path, message, timeout))

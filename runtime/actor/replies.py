@@ -1,7 +1,8 @@
 """Replies to askers.
 
-Owns: setting a reply, in a future of ours or of the loop, and the errors for messages that are not handled. If the asker has given up, the reply is
-dropped. It must never raise because a reply could not be delivered.
+The module sets replies, in our own futures or the loop's, and creates the errors for messages that
+are not handled. If the asker has given up, the reply is dropped. A failure to deliver a reply never
+raises.
 """
 
 from __future__ import annotations
@@ -42,11 +43,14 @@ DROPPED: Final = "the mailbox dropped it for a newer one"
 LEFT: Final = "the actor stopped before it came to the message"
 
 
-_COUNTED: Final = (Envelope, Returned)  # and neither notices nor what a timer has sent
+_COUNTED: Final = (Envelope, Returned)  # excludes notices and timer messages
 
 
 class _Gone:
-    """In the place of the future of an asker that has given up: its message waits on, and is handled, but holds nothing of the asker."""
+    """A placeholder for the future of an asker that has given up.
+
+    Its message is still handled, but no longer refers to the asker.
+    """
 
     __slots__ = ()
 
@@ -58,7 +62,10 @@ GONE: Final = _Gone()
 
 
 def answer(reply_to: Any, value: Any) -> None:
-    """Set the reply, unless the asker has given up. On the loop's thread, if the future is the loop's."""
+    """Set the reply, unless the asker has given up.
+
+    If the future is the loop's, call it on the loop's thread.
+    """
     if type(reply_to) is ActorFuture:
         reply_to.resolve(value)
     elif not reply_to.done():
@@ -66,7 +73,10 @@ def answer(reply_to: Any, value: Any) -> None:
 
 
 def answer_error(reply_to: Any, error: BaseException) -> None:
-    """Set an exception as the reply, unless the asker has given up. On the loop's thread, if the future is the loop's."""
+    """Set an exception as the reply, unless the asker has given up.
+
+    If the future is the loop's, call it on the loop's thread.
+    """
     if type(reply_to) is ActorFuture:
         reply_to.resolve(error=error)
     elif not reply_to.done():
@@ -80,7 +90,7 @@ def refuse(cell: Cell, envelope: Envelope, reason: str) -> None:
     """Answer an envelope that will not be handled. From any thread."""
     message, reply_to = envelope.message, envelope.reply_to
     if isinstance(message, Control | Terminated) or type(envelope) is Tick:
-        return  # the runtime's own message, of no use to an actor that has ended
+        return  # the runtime's own message, useless to an ended actor
     if reply_to is not None:
         error = dead_error(cell, message, reason)
         if type(reply_to) is ActorFuture:
@@ -94,15 +104,21 @@ def refuse_all(cell: Cell, envelopes: list[Envelope], reason: str) -> None:
     """Answer envelopes that will not be handled. From any thread."""
     monitor = cell.system.monitor
     if not monitor.is_watched():
-        # Without a subscriber, messages without an asker are only counted, so that very many of them do not hold the loop.
-        monitor.count_dead_letters(sum(type(envelope) in _COUNTED and envelope.reply_to is None for envelope in envelopes))
+        # Without a subscriber, messages without an asker are only counted, so that a large number
+        # of them does not block the loop.
+        monitor.count_dead_letters(
+            sum(type(envelope) in _COUNTED and envelope.reply_to is None for envelope in envelopes)
+        )
         envelopes = [envelope for envelope in envelopes if envelope.reply_to is not None]
     for envelope in envelopes:
         refuse(cell, envelope, reason)
 
 
 def refuse_late(cell: Cell, envelope: Envelope) -> ActorDeadError | MailboxFull:
-    """Turn a message that came after the end into a dead letter. Returns the error for its sender."""
+    """Turn a message that came after the end into a dead letter.
+
+    Returns the error for its sender.
+    """
     cell.system.monitor.dead_letter(envelope.message, cell.own_ref(), DEAD)
     return dead_error(cell, envelope.message, DEAD)
 
@@ -113,7 +129,10 @@ def refuse_late(cell: Cell, envelope: Envelope) -> ActorDeadError | MailboxFull:
 def dead_error(cell: Cell, message: Any, reason: str) -> ActorDeadError | MailboxFull:
     path = cell.path
     if reason == DROPPED:
-        text = f"The mailbox of {path} was full (capacity={cell.mailbox.capacity}), and dropped this message for a newer one."
+        text = (
+            f"The mailbox of {path} was full (capacity={cell.mailbox.capacity}), and dropped "
+            "this message for a newer one."
+        )
         return MailboxFull(text, actor=path, message=message)
     text = f"{path}: {reason}. Spawn a new one, or watch() it to be told when it ends."
     return ActorDeadError(text, actor=path, message=message)
@@ -129,19 +148,27 @@ def full_error(cell: Cell, message: object) -> MailboxFull:
 
 
 def timeout_error(path: str, message: object, timeout: float | None) -> AskTimeout:
-    text = f"{path} has not replied within {timeout:g} seconds. The message has been sent, and may still be handled."
+    text = (
+        f"{path} has not replied within {timeout:g} seconds. The message has been sent, and may "
+        "still be handled."
+    )
     return AskTimeout(text, actor=path, message=message)
 
 
 def room_error(path: str, message: object, timeout: float | None) -> AskTimeout:
-    text = f"{path} has had no room for the message within {timeout:g} seconds: it has not been sent."
+    text = (
+        f"{path} has had no room for the message within {timeout:g} seconds: it has not been sent."
+    )
     return AskTimeout(text, actor=path, message=message)
 
 
 def cancelled_error(cell: Cell, message: object) -> HandlerCancelled | ActorDeadError:
     path = cell.path
     if cell.system.closing:
-        text = f"{path}: the system was left while the actor was in {handler_name(message)}, before it had a reply. To let work be done first: drain()."
+        text = (
+            f"{path}: the system was left while the actor was in {handler_name(message)}, before "
+            "it had a reply. To let work be done first: drain()."
+        )
         return ActorDeadError(text, actor=path, message=message)
     text = f"{path} was cancelled in {handler_name(message)} before it had a reply."
     return HandlerCancelled(text, actor=path, message=message)
@@ -149,5 +176,8 @@ def cancelled_error(cell: Cell, message: object) -> HandlerCancelled | ActorDead
 
 def crashed_error(cell: Cell, message: object, error: BaseException) -> ActorFailed:
     path = cell.path
-    text = f"{path} crashed with {type(error).__name__} in {handler_name(message)} while it handled this message. Its supervisor decides what becomes of it."
+    text = (
+        f"{path} crashed with {type(error).__name__} in {handler_name(message)} while it handled "
+        "this message. Its supervisor decides what becomes of it."
+    )
     return ActorFailed(text, actor=path, message=message)

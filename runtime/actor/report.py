@@ -1,7 +1,4 @@
-"""Reports about the actors of a system: immutable records, made on request.
-
-Owns: these records; `system/` fills them. They must never change after they were made.
-"""
+"""Reports about the actors of a system: immutable records, created on request by `system/`."""
 
 from __future__ import annotations
 
@@ -17,7 +14,10 @@ __all__ = ["ActorNode", "DeadLetter", "DrainReport", "SlowestHandler", "SystemSt
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that is not handled: its actor had stopped, stopped before it handled the message, or dropped it for a newer one."""
+    """A message that is not handled.
+
+    Its actor had stopped, stopped before it handled the message, or dropped it for a newer one.
+    """
 
     message: object
     ref: ActorRef[Any]
@@ -26,7 +26,10 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class SlowestHandler:
-    """The handler that has held the loop longest (in a `ThreadActor`, its thread), over all its steps. What it waited for is not counted."""
+    """The handler that has blocked the loop longest, over all its steps, without its waits.
+
+    For a `ThreadActor`, the thread it has blocked.
+    """
 
     actor: str
     handler: str
@@ -41,7 +44,7 @@ class ActorNode:
     class_name: str
     state: str
     depth: int
-    """How many messages wait in its mailbox."""
+    """The number of messages in its mailbox."""
     ref: ActorRef[Any] | None
     """None for the system itself, which is the root of the tree."""
     children: tuple[ActorNode, ...] = ()
@@ -52,10 +55,13 @@ class ActorNode:
         return "" if self.ref is None else self.ref.path
 
     def __repr__(self) -> str:
-        return f"<ActorNode {self.name} ({self.class_name}, {self.state}), {len(self.children)} children>"
+        return (
+            f"<ActorNode {self.name} ({self.class_name}, {self.state}), {len(self.children)} "
+            "children>"
+        )
 
     def walk(self) -> Iterator[tuple[int, ActorNode]]:
-        """All nodes with their levels, parents before children."""
+        """Yield all nodes with their levels, parents before children."""
         stack = [(0, self)]
         while stack:
             level, node = stack.pop()
@@ -81,27 +87,27 @@ class SystemStats:
     by_state: Mapping[str, int]
     by_class_and_state: Mapping[tuple[str, str], int]
     queued: int
-    """How many messages wait in all the mailboxes."""
+    """The number of messages in all mailboxes."""
     deepest: tuple[tuple[str, int], ...]
-    """The paths of the actors with the most waiting messages, and how many wait; ten at most."""
+    """The paths of the actors with the most messages, with their numbers; ten at most."""
     handled: int
     restarts: int
     dead_letters: int
     slowest_handler: SlowestHandler | None
     worker_threads: int
-    """How many worker threads make a call that blocks."""
+    """The number of worker threads that run a blocking call."""
     waiting_calls: int
-    """How many calls that block wait for a worker thread."""
+    """The number of blocking calls that wait for a worker thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainReport:
-    """How a drain ended."""
+    """The result of a drain."""
 
     drained: bool
-    """Whether all work was done in time."""
+    """True if all work was done in time."""
     seconds: float
     busy: tuple[str, ...]
     """The paths of the actors that still had work."""
     queued: int
-    """How many messages were still waiting."""
+    """The number of messages still waiting."""

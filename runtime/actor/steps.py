@@ -1,8 +1,9 @@
-"""A user's coroutine, driven by hand: each step is timed, and its exceptions become values.
+"""A user's coroutine, driven manually: each step is timed, and its exceptions become values.
 
-Owns: one coroutine of a handler or hook. A plain task would let `KeyboardInterrupt` and `SystemExit` tear down the event loop, could not tell
-a cancellation of the task from a `CancelledError` raised by the user's code, and would not measure how long each step held the loop.
-It must never raise anything except `StopIteration` with the outcome (and `GeneratorExit`, while the loop itself is torn down).
+A plain task would let `KeyboardInterrupt` and `SystemExit` tear down the event loop, could not
+distinguish a cancellation of the task from a `CancelledError` raised by the user's code, and would
+not measure how long each step blocked the loop. `Steps` only raises `StopIteration` with the
+outcome, and `GeneratorExit` while the loop itself is torn down.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ __all__ = ["StepResult", "Steps", "is_about_to_begin"]
 
 
 class StepResult(NamedTuple):
-    """How a handler or hook ended: with an error, or with a value."""
+    """The end of a handler or hook: an error, or a value."""
 
     error: BaseException | None
     value: object = None
 
 
 class Steps(Coroutine[object, None, StepResult]):
-    """The coroutine of a handler or hook, as a coroutine that always ends normally, with a `StepResult`."""
+    """Wraps a user's coroutine so that it always ends normally, with a `StepResult`."""
 
     __slots__ = ("_begin", "_coro", "_done", "_held")
 
@@ -38,9 +39,9 @@ class Steps(Coroutine[object, None, StepResult]):
         *,
         begin: Callable[[], float] = perf_counter,
     ) -> None:
-        self._begin = begin  # says the time at which each step begins
+        self._begin = begin  # returns the start time of each step
         self._coro = coro
-        self._held = held  # called with the seconds for which each step has held the loop
+        self._held = held  # called with the seconds for which each step blocked the loop
         self._done = done  # called with the outcome, within the last step
 
     def send(self, value: Any = None) -> object:
@@ -50,7 +51,7 @@ class Steps(Coroutine[object, None, StepResult]):
         except StopIteration as stop:
             self._held(perf_counter() - started)
             self._end(StepResult(None, stop.value))
-        except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, for the supervisor
+        except BaseException as error:  # noqa: BLE001 -- becomes the outcome, for the supervisor
             self._held(perf_counter() - started)
             self._end(StepResult(error))
         self._held(perf_counter() - started)
@@ -74,10 +75,13 @@ class Steps(Coroutine[object, None, StepResult]):
             if thrown is error:
                 raise
             self._end(StepResult(error))
-        except BaseException as error:  # noqa: BLE001 -- it becomes the outcome, for the supervisor
+        except BaseException as error:  # noqa: BLE001 -- becomes the outcome, for the supervisor
             self._end(StepResult(error))
         finally:
-            typ = val = tb = thrown = None  # the exception keeps this frame alive, so the frame must not keep the exception
+            typ = val = tb = thrown = (
+                # The exception keeps this frame alive, so the frame must not keep the exception.
+                None
+            )
         self._held(perf_counter() - started)
         return item
 
@@ -85,11 +89,11 @@ class Steps(Coroutine[object, None, StepResult]):
         self._coro.close()
 
     def __await__(self) -> Generator[object, None, StepResult]:
-        return self  # type: ignore[return-value]  # it has what `await` uses of a generator: send, throw, close and __next__
+        return self  # type: ignore[return-value]  # has the generator methods that `await` uses: send, throw, close and __next__
 
-    __next__ = send  # by this a task takes each step: no call in between
+    __next__ = send  # a task takes each step through this, without a call in between
 
-    # asyncio's debugging aids read these of a coroutine.
+    # asyncio's debugging aids read these attributes of a coroutine.
     @property
     def cr_frame(self) -> object:
         return getattr(self._coro, "cr_frame", None)
@@ -117,6 +121,8 @@ class Steps(Coroutine[object, None, StepResult]):
 
 
 def is_about_to_begin(task: asyncio.Task[Any] | None) -> bool:
-    """Whether the first step of that task is still to come."""
+    """Return True if the first step of the task has not run yet."""
     steps = None if task is None else task.get_coro()
-    return isinstance(steps, Steps) and inspect.getcoroutinestate(steps._coro) == inspect.CORO_CREATED
+    return (
+        isinstance(steps, Steps) and inspect.getcoroutinestate(steps._coro) == inspect.CORO_CREATED
+    )

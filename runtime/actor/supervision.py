@@ -1,6 +1,6 @@
-"""What to do with a failed child, as data.
+"""The decision about a failed child, as data.
 
-Owns: the four directives, and the count of restarts. `lifecycle.py` carries them out. It must never touch an actor.
+The module contains the four directives, and the count of restarts. `lifecycle.py` carries them out.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ __all__ = ["Directive", "Escalate", "Restart", "RestartBudget", "Resume", "Stop"
 @suggests_options
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Replace the instance by a fresh one. The ref and the queued messages stay; the failed message is not handled again.
+    """Replace the instance with a new one.
 
-    After `max_restarts` within the last `within` seconds, the next failure stops the actor. The children of the failed instance are stopped
-    before the fresh one is made.
+    The ref and the queued messages stay; the failed message is not handled again. After
+    `max_restarts` within the last `within` seconds, the next failure stops the actor. The children
+    of the failed instance are stopped before the new one is created.
     """
 
     max_restarts: int = 3
@@ -37,7 +38,10 @@ class Restart:
             msg = f"Restart: within={self.within} is a span of seconds, and must be more than 0."
             raise UsageError(msg)
         if not isinstance(self.backoff, Backoff):
-            msg = f"Restart: backoff={self.backoff!r} is no Backoff; write for example backoff=Backoff(initial=0.5)."
+            msg = (
+                f"Restart: backoff={self.backoff!r} is no Backoff; write for example "
+                "backoff=Backoff(initial=0.5)."
+            )
             raise UsageError(msg)
 
 
@@ -45,7 +49,8 @@ class Restart:
 class Resume:
     """Keep the instance as it is, and continue with the next message.
 
-    After a failure in `__init__` or `on_start` there is no instance that could continue: there it acts as `Stop`.
+    After a failure in `__init__` or `on_start` there is no instance that could continue, so it acts
+    as `Stop`.
     """
 
 
@@ -56,7 +61,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Escalate:
-    """Stop the actor, and let its parent fail with the same error. A root has no parent: there it acts as `Stop`."""
+    """Stop the actor, and let its parent fail with the same error.
+
+    A root has no parent, so it acts as `Stop`.
+    """
 
 
 Directive: TypeAlias = Restart | Resume | Stop | Escalate
@@ -64,7 +72,7 @@ Supervision: TypeAlias = Directive
 
 
 class RestartBudget:
-    """The restarts of one actor that still count. Never holds more than `max_restarts` instants."""
+    """The restarts of one actor that still count. Holds at most `max_restarts` instants."""
 
     __slots__ = ("_instants",)
 
@@ -72,7 +80,10 @@ class RestartBudget:
         self._instants: deque[float] = deque()
 
     def spend(self, restart: Restart, now: float) -> int | None:
-        """Count a restart at `now`. Returns how many came before it within the span, or None if there may be no more."""
+        """Count a restart at `now`.
+
+        Returns the number of earlier restarts within the span, or None if the limit is reached.
+        """
         instants = self._instants
         while instants and now - instants[0] >= restart.within:
             instants.popleft()

@@ -1,8 +1,9 @@
-"""The inside of a thread actor: an actor with a thread of its own, for code that blocks.
+"""The inside of a thread actor: an actor with its own thread, for code that blocks.
 
-Owns: the thread. It does one of two things: *work* (take messages from the mailbox and handle them) or *jobs* (run hooks and make instances, for
-`lifecycle.py`, which runs on the loop for this kind of actor too). The phase is `RUNNING` while the thread works.
-The thread must never change the phase, the tree or anything else that belongs to the loop: it reports to the loop.
+The thread does one of two things: *work* (take messages from the mailbox and handle them) or *jobs*
+(run hooks and create instances for `lifecycle.py`, which runs on the loop for this kind of actor
+too). The phase is `RUNNING` while the thread works. The thread never changes the phase, the tree or
+anything else that belongs to the loop: it reports to the loop.
 """
 
 from __future__ import annotations
@@ -27,7 +28,16 @@ from .extras.table import is_stashed
 from .extras.timers import Tick
 from .future import ActorFuture
 from .mailbox import MailboxClosed
-from .messages import CancelRequest, ChildEscalated, ChildFailed, Control, Ending, Look, StopRequest, WaitRequest
+from .messages import (
+    CancelRequest,
+    ChildEscalated,
+    ChildFailed,
+    Control,
+    Ending,
+    Look,
+    StopRequest,
+    WaitRequest,
+)
 from .phase import OPEN, RUNNING, STARTING, STOPPED
 from .receive import SPECIAL, handler_name
 from .replies import answer, answer_error, cancelled_error, crashed_error
@@ -40,22 +50,41 @@ __all__ = ["ThreadCell"]
 class ThreadCell(Cell):
     """One actor that owns a thread, from its spawn to its end."""
 
-    __slots__ = ("_cancelled", "_deciding", "_failed", "_inner", "_jobs", "_runner", "_undecided", "_waiting", "_working", "thread")
+    __slots__ = (
+        "_cancelled",
+        "_deciding",
+        "_failed",
+        "_inner",
+        "_jobs",
+        "_runner",
+        "_undecided",
+        "_waiting",
+        "_working",
+        "thread",
+    )
 
     owns_thread = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.thread: threading.Thread | None = None
-        self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()  # None: the thread may end
-        self._runner: asyncio.Runner | None = None  # for asynchronous handlers, made in the thread when the first one comes
-        self._inner: asyncio.Task[object] | None = None  # the current or last asynchronous handler in the thread
-        self._undecided: deque[ChildFailed] = deque()  # failed children about which the thread has to decide
-        self._deciding: set[asyncio.Task[object]] = set()  # the current asynchronous decisions in the thread
-        self._failed: tuple[BaseException, str] | None = None  # why the thread stopped working; written by it, and taken by the loop
-        self._working = False  # whether the thread does work, and not jobs; written by the thread
-        self._waiting: threading.Event | None = None  # the thread blocks on it in a handler or hook that waits for a reply
-        self._cancelled: asyncio.Task[object] | None = None  # the handler that was told to end
+        # None: the thread may end.
+        self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        # For asynchronous handlers, created in the thread on first use.
+        self._runner: asyncio.Runner | None = None
+        # Current or last asynchronous handler in the thread.
+        self._inner: asyncio.Task[object] | None = None
+        # Failed children that the thread must decide about.
+        self._undecided: deque[ChildFailed] = deque()
+        # Current asynchronous decisions in the thread.
+        self._deciding: set[asyncio.Task[object]] = set()
+        # Why the thread stopped working; written by it, and taken by the loop.
+        self._failed: tuple[BaseException, str] | None = None
+        # True while the thread does work rather than jobs; written by the thread
+        self._working = False
+        # The thread blocks on it in a handler or hook that waits for a reply.
+        self._waiting: threading.Event | None = None
+        self._cancelled: asyncio.Task[object] | None = None  # the handler that was cancelled
 
     @property
     def state(self) -> str:
@@ -69,12 +98,14 @@ class ThreadCell(Cell):
         return contextvars.copy_context()
 
     def begin(self) -> None:
-        self.thread = threading.Thread(target=self._main, name=self.name, daemon=self.actor_class.use_daemon_thread)
+        self.thread = threading.Thread(
+            target=self._main, name=self.name, daemon=self.actor_class.use_daemon_thread
+        )
         self.thread.start()
         self.system.on_loop(self._start)
 
     def visit(self) -> bool:
-        """Never needed: the thread itself waits on the mailbox."""
+        """Do nothing: the thread itself waits on the mailbox."""
         return False
 
     def reply_now(self, message: object) -> object:
@@ -87,10 +118,12 @@ class ThreadCell(Cell):
         return self.mailbox.is_engaged or len(self.mailbox) > 0
 
     def wake(self) -> None:
-        """Nothing to do: the thread itself waits on the mailbox."""
+        """Do nothing: the thread itself waits on the mailbox."""
 
-    def post_control(self, request: Control, reply_to: ActorFuture[object] | None = None, *, seal: bool = False) -> bool:
-        """Send a request about the actor's life to the loop, and one that needs the instance to the thread."""
+    def post_control(
+        self, request: Control, reply_to: ActorFuture[object] | None = None, *, seal: bool = False
+    ) -> bool:
+        """Send a lifecycle request to the loop, and one that needs the instance to the thread."""
         envelope = Notice(request, reply_to)
         if isinstance(request, StopRequest | WaitRequest | CancelRequest):
             if seal:
@@ -99,7 +132,8 @@ class ThreadCell(Cell):
                 return False
             told = self.system.on_loop(self._control_or_ended, envelope)
             if seal:
-                # The thread must not take any more work either: this request in the control lane stops it.
+                # The thread must take no more work either: this request in the control lane stops
+                # it.
                 with contextlib.suppress(MailboxClosed):
                     self.mailbox.put_control(Notice(StopRequest()))
             return told
@@ -139,7 +173,12 @@ class ThreadCell(Cell):
 
     def _cancel_inner(self) -> None:
         inner = self._inner
-        if self.handling is not None and inner is not None and inner is not self._cancelled and not inner.done():
+        if (
+            self.handling is not None
+            and inner is not None
+            and inner is not self._cancelled
+            and not inner.done()
+        ):
             self._cancelled = inner
             inner.get_loop().call_soon_threadsafe(inner.cancel)
 
@@ -182,33 +221,36 @@ class ThreadCell(Cell):
             self.control(envelope)
 
     def _work_ended(self) -> None:
-        """The thread has changed from work to jobs."""
+        """Handle the thread's change from work to jobs."""
         failed, self._failed = self._failed, None
         if self.phase is not RUNNING:
-            return  # it was given up at the end of the system
+            return  # abandoned at the end of the system
         if failed is not None:
             lifecycle.fail(self, *failed)
         else:
             lifecycle.stop(self)
 
     async def call(self, hook: str, *args: Any) -> BaseException | None:
-        return await self._in_thread(lambda: self._run(hook, lambda: getattr(self.actor, hook)(*args)))
+        return await self._in_thread(
+            lambda: self._run(hook, lambda: getattr(self.actor, hook)(*args))
+        )
 
     async def rebuild(self) -> BaseException | None:
         return await self._in_thread(lambda: self._run("__init__", lambda: construct(self)))
 
     async def release(self) -> None:
         if self.thread is None:
-            return  # it was never begun
+            return  # never started
         ended = self.system.loop.create_future()
         self._jobs.put(lambda: self._report(_set, ended, None))
         await ended
         self._jobs.put(None)
-        self.thread.join()  # this takes no time: the thread has nothing left to do
+        self.thread.join()  # takes no time: the thread has nothing left to do
 
     def end(self, ending: Ending) -> None:
         super().end(ending)
-        self._jobs.put(None)  # if the actor was given up: the thread ends as soon as its current job returns
+        # If the actor was abandoned, the thread ends once its current job returns.
+        self._jobs.put(None)
         self.system.threads.pop(self, None)
 
     async def _in_thread(self, job: Callable[[], StepResult]) -> BaseException | None:
@@ -231,7 +273,8 @@ class ThreadCell(Cell):
     def _report(self, function: Callable[..., object], *args: Any) -> None:
         self.system.on_loop(function, *args)
 
-    # No frame here may keep an error in a variable: these frames call the handler, so the traceback of its error keeps them, and they would keep the error.
+    # No frame here may keep an error in a variable: these frames call the handler, so the traceback
+    # of its error keeps them, and they would keep the error.
 
     def _work(self) -> None:
         self._working = True
@@ -250,7 +293,9 @@ class ThreadCell(Cell):
             elif isinstance(message, ChildEscalated):
                 self._failed = (message.error, message.during)
             elif isinstance(message, StopRequest):
-                if envelope.reply_to is not None:  # the last envelope of the work lane; the loop already knows of one in the control lane
+                # The last envelope of the work lane. The loop already knows about one in the
+                # control lane.
+                if envelope.reply_to is not None:
                     self._report(self._control_or_ended, envelope)
                 break
             elif type(envelope) is not Tick or envelope.is_due():
@@ -264,7 +309,9 @@ class ThreadCell(Cell):
             envelope = self.mailbox.wait_take()
         return envelope
 
-    def _wait(self, event: threading.Event, done: Callable[[], bool], timeout: float | None) -> bool:
+    def _wait(
+        self, event: threading.Event, done: Callable[[], bool], timeout: float | None
+    ) -> bool:
         """Block in a handler or hook, and decide about children that fail meanwhile."""
         deadline = None if timeout is None else monotonic() + timeout
         outer, self._waiting = self._waiting, event
@@ -288,12 +335,17 @@ class ThreadCell(Cell):
                 continue
             outer, self.handling = self.handling, "on_child_failure"
             try:
-                # In a copy of the current context: the actor's own may already be entered, further down this stack.
-                result = contextvars.copy_context().run(self.actor.on_child_failure, request.child.own_ref(), request.error)  # type: ignore[union-attr]
+                # In a copy of the current context: the actor's own may already be entered, further
+                # down this stack.
+                result = contextvars.copy_context().run(
+                    self.actor.on_child_failure,  # type: ignore[union-attr]
+                    request.child.own_ref(),
+                    request.error,
+                )
                 if type(result) is CoroutineType:
                     self._decide_async(request, result)
                     continue
-            except BaseException as error:  # noqa: BLE001 -- it goes to this actor's own supervisor
+            except BaseException as error:  # noqa: BLE001 -- goes to this actor's own supervisor
                 self._report(lifecycle.decided, request, None, error)
             else:
                 self._report(lifecycle.decided, request, result, None)
@@ -306,35 +358,57 @@ class ThreadCell(Cell):
         except RuntimeError:
             self._report(lifecycle.decided, request, self._run_async(coro), None)
             return
-        # The thread's loop is running, further down this stack; `_run_async` keeps it running until this is done.
-        task = loop.create_task(Steps(coro, lambda _seconds: None, lambda outcome: self._report(lifecycle.decided, request, outcome.value, outcome.error)))
+        # The thread's loop is running, further down this stack; `_run_async` keeps it running until
+        # this is done.
+        task = loop.create_task(
+            Steps(
+                coro,
+                lambda _seconds: None,
+                lambda outcome: self._report(
+                    lifecycle.decided, request, outcome.value, outcome.error
+                ),
+            )
+        )
         self._deciding.add(task)
         task.add_done_callback(self._deciding.discard)
         if self.system.closing:
-            task.cancel()  # the interruption came before it had begun
+            task.cancel()  # the interruption came before it started
 
     def _handle_here(self, envelope: Envelope) -> None:
         message = envelope.message
         special = SPECIAL.get(type(message))
-        receive: Callable[[], object] = (lambda: special(self, message)) if special else (lambda: self.actor.on_receive(message))  # type: ignore[union-attr]
+        receive: Callable[[], object] = (
+            (lambda: special(self, message))
+            if special
+            else (lambda: self.actor.on_receive(message))  # type: ignore[union-attr]
+        )
         started = perf_counter()
         self.current = envelope
         self._resolve(envelope, started, self._run(handler_name(message), receive))
 
     def _resolve(self, envelope: Envelope, started: float, outcome: StepResult) -> None:
-        """Send the outcome of a handler: to the asker; an error that is not ordinary or has no asker, to the supervisor only (an asker gets `ActorFailed`)."""
+        """Send the outcome of a handler to the asker.
+
+        An error that is not an `Exception`, or that has no asker, goes to the supervisor only; an
+        asker then receives `ActorFailed`.
+        """
         self.current = None
         message, reply_to, error = envelope.message, envelope.reply_to, outcome.error
         seconds = perf_counter() - started
         monitor = self.system.monitor
         monitor.count_handled()
-        if seconds > monitor.notable and self._inner is None:  # an asynchronous handler may have waited, in a thread that nothing else needs
+        # An asynchronous handler may have waited, in a thread that nothing else needs.
+        if seconds > monitor.notable and self._inner is None:
             monitor.took(self.path, handler_name(message), seconds)
         if self.system.extras and is_stashed(self, envelope, failed=error is not None):
             pass
         elif error is None:
             self._answer(answer, reply_to, outcome.value)
-        elif isinstance(error, asyncio.CancelledError) and self._cancelled is not None and self._cancelled is self._inner:
+        elif (
+            isinstance(error, asyncio.CancelledError)
+            and self._cancelled is not None
+            and self._cancelled is self._inner
+        ):
             self._answer(answer_error, reply_to, cancelled_error(self, message))
         elif reply_to is not None and isinstance(error, Exception):
             self._answer(answer_error, reply_to, error)
@@ -365,7 +439,7 @@ class ThreadCell(Cell):
         async def run() -> object:
             self._inner = inner = asyncio.current_task()
             if self.system.closing and inner is not None and self.phase in (RUNNING, STARTING):
-                self._cancelled = inner  # the interruption came before it had begun
+                self._cancelled = inner  # the interruption came before it started
                 inner.cancel()
             return await coro
 

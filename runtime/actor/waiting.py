@@ -1,7 +1,7 @@
 """Waiting for room in a bounded mailbox, in a thread or on any event loop.
 
-Owns: a sender's ticket, from joining the queue to leaving it. A sender that gives up, by timeout or cancellation, has not sent the message, unless the
-message is being admitted at that very moment. It must never leave a ticket behind, however the wait ends.
+A sender that gives up, by timeout or cancellation, has not sent the message, unless the message is
+being admitted at that very moment. No ticket remains in the queue, however the wait ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["wait_in_thread", "wait_on_loop"]
 
 
 def wait_in_thread(cell: Cell, envelope: Envelope, timeout: float | None) -> None:
-    """Put, and block the calling thread until there is room for it."""
+    """Put an envelope, and block the calling thread until there is room."""
     event = threading.Event()
     ticket = QueueTicket(envelope, event.set)
     if not _stand_in_line(cell, ticket):
@@ -41,8 +41,10 @@ def wait_in_thread(cell: Cell, envelope: Envelope, timeout: float | None) -> Non
         raise refuse_late(cell, envelope)
 
 
-async def wait_on_loop(cell: Cell, envelope: Envelope, reply: asyncio.Future[object] | None = None) -> None:
-    """Put, and wait on the calling loop until there is room for it; for a request, no longer than for its reply."""
+async def wait_on_loop(
+    cell: Cell, envelope: Envelope, reply: asyncio.Future[object] | None = None
+) -> None:
+    """Put an envelope, and await space on the calling loop; a request until its reply is set."""
     loop = asyncio.get_running_loop()
     woken: asyncio.Future[None] = loop.create_future()
     ticket = QueueTicket(envelope, waker(loop, woken))
@@ -79,10 +81,14 @@ def _stand_in_line(cell: Cell, ticket: QueueTicket) -> bool:
 
 
 def _wait(event: threading.Event, timeout: float | None, look_at_loop: Callable[[], None]) -> bool:
-    """Wait, and check now and then whether the loop has been closed: a closed loop cannot wake this thread."""
+    """Wait, and check periodically if the loop was closed, as it cannot wake this thread then."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
-        left = LOOK_AT_LOOP if deadline is None else min(LOOK_AT_LOOP, max(0.0, deadline - time.monotonic()))
+        left = (
+            LOOK_AT_LOOP
+            if deadline is None
+            else min(LOOK_AT_LOOP, max(0.0, deadline - time.monotonic()))
+        )
         if event.wait(left):
             return True
         if deadline is not None and time.monotonic() >= deadline:

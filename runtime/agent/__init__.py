@@ -1,23 +1,23 @@
-"""One agent at work: its place in the tree, its history, its actor.
+"""One running agent: its place in the tree, its history, its actor.
 
-Owns what an invocation of an agent is, as data, and how its definition is driven. Its files, each importing only from those above it:
+The package contains the data of an invocation, and the actor that runs an agent's definition. The
+run's supervisor in `run/` records, numbers and shows the events. Each module imports only from the
+modules above it:
 
-    relations       the callbacks by which definitions are told of one another
+    relations       the callbacks that introduce parent and sub-agents to each other
     tree            the protocol of a definition; the tree that definitions form
-    history         lanes, one for each child of a Parallel; what an agent is given of what was said before, by its policy
-    retelling       the same, made once for each message
+    history         lanes, one for each child of a Parallel; the policies for an agent's history
+    retelling       a cache of the history as one agent sees it
     session_values  the values that all agents of a run share
-    hooks           what looks on, and how it is called
-    options         what is asked of one run only
-    override        which models and tools a test has replaced
-    run_context     what belongs to a run, and every agent of it may see
-    run_messages    what the actors of a run send to one another
-    invocation      one invocation of an agent, and the roles that it plays, as data
-    input_window    which part of the conversation an invocation is given
-    run_state       what one run has come to, as data
-    door            what the agents of this package can do in their run
-    context         a user's view of an invocation, and what leads from it to the door
+    hooks           the observers of runs and agents, and their calls
+    options         options for one run
+    override        the models and tools that a test replaces
+    run_context     the facts of a run that every agent in it may see
+    run_messages    the messages between the actors of a run
+    invocation      one invocation of an agent, and the assignments that it holds, as data
+    input_window    the part of the conversation that an invocation receives
+    run_state       the current state of a run, as data
+    door            the run's interface for the agents of this library
+    context         a user's view of an invocation, with access to the door
     agent_actor     the actor of one invocation
-
-It must never record, number or show an event: that is for the run's supervisor in `run/`.
 """

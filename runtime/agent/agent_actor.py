@@ -1,10 +1,12 @@
-"""An agent at work: the actor of one invocation.
+"""A running agent: the actor of one invocation.
 
-Owns: the driving of a definition's `run`, event by event, and how that ends. It is told to `Perform`, reports each event to the run supervisor before it
-asks for the next one, and at last reports its end. It must never record, number or show anything: that is the supervisor's.
+The actor receives `Perform`, drives the definition's `run` event by event, and reports each event
+to the run's supervisor before it requests the next one. At the end it reports its outcome. The
+supervisor records, numbers and shows everything.
 
-What `run` raises: an ordinary exception is the agent's failure, and is shown as one error event. If the definition is to be restarted on failure, or if
-it is no ordinary exception, the actor fails with it, and the supervisor decides.
+An ordinary exception from `run` is the agent's failure, and is shown as one error event. If the
+definition has a restart policy, or if the exception is not an `Exception`, the actor fails with it,
+and the supervisor decides.
 """
 
 from __future__ import annotations
@@ -12,17 +14,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator
-from types import AsyncGeneratorType, CoroutineType
-from typing import Any, ClassVar, Final
+from types import AsyncGeneratorType
+from typing import Any, ClassVar
 
-from ..actor.direct import OVER, deliver, going_on, hand
+from ..actor.direct import OVER, deliver
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, MessageDelta
 from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
 from ..data.outcome import CANCELLED, FINISHED, Outcome
 from ..errors import UsageError
 from ..log import loggers, work_as
-from ..quick_init import maker
 from .context import AgentContext, ResumeInfo
 from .door import ASKED_BEHIND, AgentDoor
 from .hooks import call_hooks
@@ -33,14 +34,13 @@ from .tree import Definition
 
 __all__ = ["AgentActor"]
 
-_new_outcome: Final = maker(Outcome)
-
 
 class AgentActor(AgentDoor):
     """One invocation of one agent."""
 
     __when_slow__: ClassVar[str] = (
-        "What an agent calls on the loop must not block: a tool, hook, instruction or model that is `async def` awaits, and a tool that has to block is "
+        "What an agent calls on the loop must not block: a tool, hook, instruction or model "
+        "that is `async def` awaits, and a tool that has to block is "
         "a plain `def`, which runs in a thread of its own."
     )
 
@@ -49,12 +49,12 @@ class AgentActor(AgentDoor):
     def on_ended(self) -> None:
         invocation = self.invocation
         if invocation.cell is None:
-            invocation.supervisor = None  # it has reported its end
+            invocation.supervisor = None  # its end is already reported
         else:
             invocation.on_actor_ended()
 
     async def on_receive(self, message: Any) -> None:
-        """Perform: from the beginning, or from where the invocation stands."""
+        """Run the agent, from the start or from the invocation's current state."""
         del message
         invocation, run, context = self.invocation, self.run, AgentContext(self)
         agent = invocation.node.agent
@@ -71,16 +71,15 @@ class AgentActor(AgentDoor):
             if outcome is None:
                 given = read_window(invocation, agent, run, self.streaming)
                 if type(given) is not AgentInput:
-                    given = await given  # type: ignore[misc]  # else it is awaitable
+                    given = await given  # type: ignore[misc]  # otherwise it is awaitable
                 self.input = given
                 stream = _events_of(agent, self.input, context)
                 if isinstance(stream, TellsLast):
-                    # Where others wait for its end, they must find what it has said recorded; and so must hooks.
+                    # Callers that wait for its end, and hooks, must find its last message recorded.
                     tells_last = not hooked and invocation.assignment.parent is None
-                    # Here, and not in a coroutine of its own: a frame less for each agent that waits.
+                    # Inline, because a separate coroutine would add a frame for each waiting agent.
                     while (event := await stream.next_event()) is not None:
-                        if self.noted(event) is None:
-                            await self.emit(event, tells_last and stream.is_last)
+                        await self.emit(event, is_last=tells_last and stream.is_last)
                         if stream.is_last or invocation.outcome is not None:
                             break
                 else:
@@ -88,7 +87,7 @@ class AgentActor(AgentDoor):
                 outcome = invocation.outcome or self._end_of_play()
         except asyncio.CancelledError:
             if not self._is_cancelled():
-                raise  # the agent's own doing, and the end of its actor
+                raise  # raised by the agent's own code: the actor ends
             outcome = CANCELLED
         except Exception as error:
             if agent.on_failure is not None:
@@ -98,24 +97,20 @@ class AgentActor(AgentDoor):
             await self.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
         if run.watch is not None:
             run.watch.agent_ends(invocation, outcome)
-        reply = self._report(outcome)
-        if type(reply) is CoroutineType:
-            await reply
-
-    def _report(self, outcome: Outcome) -> Any:
-        """Report the end. Returns a coroutine of the reply, if that takes time."""
-        invocation, supervisor = self.invocation, self._supervisor
-        if self.system.closing or not supervisor.is_idle():
-            return hand(supervisor, AgentEnded(invocation, outcome, invocation.transfer))
-        reply = supervisor.context.run(supervisor.actor.agent_ended, invocation, outcome, invocation.transfer)  # type: ignore[union-attr]  # a run's
-        return going_on(supervisor, reply, AgentEnded(invocation, outcome, invocation.transfer)) if type(reply) is CoroutineType else reply
+        await deliver(
+            self._supervisor, AgentEnded(invocation, outcome, transfer=invocation.transfer)
+        )
 
     async def _play(self, agent: Definition, stream: Any) -> None:
-        """Take the events of a user's agent."""
+        """Take the events of a custom agent."""
         invocation, exhausted = self.invocation, False
         try:
             async for event in stream:
-                if type(event) is not AgentEvent or type(event.message) is not Message or event.action is not None:
+                if (
+                    type(event) is not AgentEvent
+                    or type(event.message) is not Message
+                    or event.action is not None
+                ):
                     _check_event(agent, event)
                 await self.emit(event)
                 if invocation.outcome is not None:
@@ -123,38 +118,73 @@ class AgentActor(AgentDoor):
             else:
                 exhausted = True
         finally:
-            # What it does after an exit, an interrupt or an error is not taken.
+            # Events after an exit, an interrupt or an error are ignored.
             if not exhausted:
                 await self._close(stream)
 
     async def _go_on(self, agent: Definition, context: AgentContext) -> Outcome | None:
-        """The run goes on after an interrupt, or in another process. Returns how the agent ends, if there is nothing to do for it."""
+        """Resume after an interrupt, or in another process.
+
+        Returns the agent's outcome if it has nothing left to do.
+        """
         invocation = self.invocation
-        if invocation.transfer is not None and agent.wrapped is None and not agent.has_handoffs and not self._has_more():
-            return Outcome(message=invocation.last_message, broke=invocation.broke)  # all that is left is to hand over
+        if (
+            invocation.transfer is not None
+            and agent.wrapped is None
+            and not agent.has_handoffs
+            and not self._has_more()
+        ):
+            # Only the handoff is left.
+            return Outcome(message=invocation.last_message, broke=invocation.broke)
         answer = (invocation.answers or {}).get(None)
         if answer is not None and not answer.is_target:
-            # It waits on, for the same thing.
-            await self.emit(AgentEvent.of(action=Interrupted((self.note_interrupt(answer.pending.context.info, answer.pending.state),))))
+            # It keeps waiting for the same answer.
+            await self.emit(
+                AgentEvent.of(
+                    action=Interrupted(
+                        (self.note_interrupt(answer.pending.context.info, answer.pending.state),)
+                    )
+                )
+            )
             return invocation.outcome
         if answer is not None:
             asked = answer.pending
-            context.resume = ResumeInfo(is_target=True, data=answer.data, state=asked.state, streaming=self.streaming, info=asked.context.info)
+            context.resume = ResumeInfo(
+                is_target=True,
+                data=answer.data,
+                state=asked.state,
+                streaming=self.streaming,
+                info=asked.context.info,
+            )
         elif invocation.resumed:
             context.resume = ResumeInfo(streaming=self.streaming)
         return None
 
     def _has_more(self) -> bool:
-        """Whether something that it has begun behind its transfer, or beside it, is not done yet."""
+        """Return True if work that started with or after its transfer is not done yet."""
         invocation = self.invocation
-        asked = {*(invocation.answers or ())} - {None}  # what it was told itself may have been before
+        asked = {*(invocation.answers or ())} - {
+            None
+        }  # its own answers may come from before the transfer
         assignments = (invocation.assignments or {}).values()
-        return bool(asked) or ASKED_BEHIND in (invocation.notes or ()) or any(isinstance(assignment, Assignment) for assignment in assignments)
+        return (
+            bool(asked)
+            or ASKED_BEHIND in (invocation.notes or ())
+            or any(isinstance(assignment, Assignment) for assignment in assignments)
+        )
 
     def _is_cancelled(self) -> bool:
-        """Whether this actor's task was cancelled from outside, or the whole loop is ending; otherwise the agent's own code has raised it."""
+        """Return True if this actor's task was cancelled from outside, or the loop is ending.
+
+        Otherwise the agent's own code raised the cancellation.
+        """
         task = asyncio.current_task()
-        return self.is_over or self._cell.cancelling or self._cell.system.closing or (task is not None and task.cancelling() > 0)
+        return (
+            self.is_over
+            or self._cell.cancelling
+            or self._cell.system.closing
+            or (task is not None and task.cancelling() > 0)
+        )
 
     async def _announce(self, agent: Definition) -> None:
         invocation, hooks = self.invocation, self.run.hooks
@@ -162,7 +192,9 @@ class AgentActor(AgentDoor):
         if source is not None:
             await call_hooks(hooks, None, "on_transfer", None, self.run, source.agent, agent)
             if not agent.calls_own_hooks:
-                await call_hooks((), agent.hooks, "on_transfer", None, self.run, agent, source.agent)
+                await call_hooks(
+                    (), agent.hooks, "on_transfer", None, self.run, agent, source.agent
+                )
         if invocation.assignment.parent is None and source is None:
             await self.call_hooks("on_run_start", invocation.assignment.dialogue.input)
         await self.call_hooks("on_agent_start", agent, agent_name="on_start")
@@ -172,31 +204,49 @@ class AgentActor(AgentDoor):
         return CANCELLED if shown is OVER else Outcome("failed", shown.error)
 
     def _end_of_play(self) -> Outcome:
-        """How the agent has ended whose events have come to their end."""
+        """Return the outcome of an agent whose events have ended."""
         invocation = self.invocation
-        if (last := self.last_cast) is not None and (invocation.transfer is None or last.kind != "finished"):
-            return last if last.broke or not invocation.broke or last.kind != "finished" else Outcome(message=last.message, broke=True)
+        if (last := self.last_cast) is not None and (
+            invocation.transfer is None or last.kind != "finished"
+        ):
+            return (
+                last
+                if last.broke or not invocation.broke or last.kind != "finished"
+                else Outcome(message=last.message, broke=True)
+            )
         message = invocation.last_message
-        return _new_outcome("finished", None, message, (), invocation.broke) if message is not None or invocation.broke else FINISHED
+        return (
+            Outcome("finished", None, message, (), invocation.broke)
+            if message is not None or invocation.broke
+            else FINISHED
+        )
 
     async def _close(self, stream: Any) -> None:
-        """End the generator. What it raises after its agent's end is no failure of the run any more."""
+        """Close the generator.
+
+        An exception after the agent's end is logged and does not fail the run.
+        """
         try:
             await stream.aclose()
         except Exception:
             if self.invocation.outcome is None:
                 raise
-            loggers.agent.exception("Agent %r raised while it was closed, after its end.", self.invocation.node.name)
+            loggers.agent.exception(
+                "Agent %r raised while it was closed, after its end.", self.invocation.node.name
+            )
 
 
 def _events_of(agent: Definition, given: AgentInput, context: AgentContext) -> Any:
-    """The agent's async generator. Raises if `run` is something else."""
+    """Return the agent's async generator. Raises if `run` is something else."""
     try:
         stream = agent.run(given, context)
     except TypeError as error:
         if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-            raise  # it comes from further down
-        msg = f"{type(agent).__name__}.run() of agent {agent.name!r} cannot be called: {error}. Write `async def run(self, input, context)` with a `yield`."
+            raise  # raised further down
+        msg = (
+            f"{type(agent).__name__}.run() of agent {agent.name!r} cannot be called: {error}. "
+            "Write `async def run(self, input, context)` with a `yield`."
+        )
         raise UsageError(msg, agent=agent.name) from error
     if isinstance(stream, TellsLast) or type(stream) is AsyncGeneratorType:
         return stream
@@ -207,12 +257,15 @@ def _events_of(agent: Definition, given: AgentInput, context: AgentContext) -> A
     if isinstance(stream, AsyncIterator) or hasattr(stream, "__aiter__"):
         return _closable(stream)
     kind = type(stream).__name__
-    msg = f"{type(agent).__name__}.run() of agent {agent.name!r} returned a {kind}, and no async generator: write `async def run(...)` with a `yield`."
+    msg = (
+        f"{type(agent).__name__}.run() of agent {agent.name!r} returned a {kind}, and no async "
+        "generator: write `async def run(...)` with a `yield`."
+    )
     raise UsageError(msg, agent=agent.name)
 
 
 async def _closable(stream: Any) -> AsyncIterator[object]:
-    """What iterates it, which may be an async generator of its own, is closed with it."""
+    """Iterate `stream`, and close its iterator, which may be a separate async generator."""
     events = aiter(stream)
     try:
         async for event in events:
@@ -224,9 +277,12 @@ async def _closable(stream: Any) -> AsyncIterator[object]:
 
 
 def _check_event(agent: Definition, event: object) -> None:
-    """Raise, if that is no event, or if what an agent of the user's has put into it is not what belongs there."""
+    """Raise if a custom agent yielded something that is not a valid event."""
     if type(event) is not AgentEvent:
-        msg = f"agent {agent.name!r} yielded {event!r}, which is no AgentEvent. Yield AgentEvent.say('...'), AgentEvent.of(...), or context.interrupt(...)."
+        msg = (
+            f"agent {agent.name!r} yielded {event!r}, which is no AgentEvent. Yield "
+            "AgentEvent.say('...'), AgentEvent.of(...), or context.interrupt(...)."
+        )
         raise UsageError(msg, agent=agent.name)
     wanted: tuple[tuple[str, Any, str], ...] = (
         ("message", Message, "a Message"),
@@ -237,9 +293,9 @@ def _check_event(agent: Definition, event: object) -> None:
     for field, kind, what in wanted:
         value = getattr(event, field)
         if value is not None and not isinstance(value, kind):
-            msg = f"agent {agent.name!r} yielded an event with {field}={value!r}: give {what}."
+            msg = f"agent {agent.name!r} yielded an event with {field}={value!r}: pass {what}."
             raise UsageError(msg, agent=agent.name)
     action = event.action
     if isinstance(action, TransferToAgent) and not isinstance(action.agent_name, str):
-        msg = f"agent {agent.name!r} yielded {action!r}: give the name of an agent."
+        msg = f"agent {agent.name!r} yielded {action!r}: pass the name of an agent."
         raise UsageError(msg, agent=agent.name)

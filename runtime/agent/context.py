@@ -1,6 +1,7 @@
-"""What an agent's `run` is given beside its input.
+"""The context that an agent's `run` receives with its input.
 
-Owns: `AgentContext`, a user's view of one invocation, and `ResumeInfo`. It must never show what only the agents of this package use: that is `AgentDoor`.
+`AgentContext` is a user's view of one invocation. `AgentDoor` has the operations for this library's
+own agents only.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ResumeInfo:
-    """What an agent that was interrupted learns when it is resumed."""
+    """The information that an interrupted agent receives when it resumes."""
 
     was_interrupted: bool = True
     is_target: bool = False
@@ -35,7 +36,7 @@ class ResumeInfo:
     state: Any = None
     streaming: bool = False
     info: Any = None
-    """What it has asked, if the interrupt was its own."""
+    """The info that was passed to the interrupt, if it was this agent's own."""
 
 
 class AgentContext:
@@ -46,12 +47,13 @@ class AgentContext:
     def __init__(self, door: AgentDoor) -> None:
         self._door = door
         self.resume: ResumeInfo | None = None
-        """Set when the agent continues after an interrupt, its own or that of an agent that it has cast."""
+        """Set when the agent resumes after an interrupt, its own or one of an agent that it called.
+        """
 
     def __repr__(self) -> str:
         return f"<AgentContext of {self.agent_name!r} in run {self.run_id}>"
 
-    # --- what it belongs to ---
+    # --- its run ---
 
     @property
     def session(self) -> SessionValues:
@@ -60,7 +62,10 @@ class AgentContext:
 
     @property
     def run(self) -> RunContext:
-        """The run, as hooks and callbacks see it: `run.context` is the object that was given to `Runner.run(context=...)`."""
+        """The run, as hooks and callbacks see it.
+
+        `run.context` is the object passed to `Runner.run(context=...)`.
+        """
         return self._door.run
 
     @property
@@ -77,7 +82,7 @@ class AgentContext:
 
     @property
     def run_path(self) -> tuple[str, ...]:
-        """The names of the agents that led here, this agent's last."""
+        """The names of the agents that led here; this agent's name is last."""
         return names_of(self._door.invocation.run_path)
 
     @property
@@ -86,44 +91,56 @@ class AgentContext:
 
     @property
     def fence(self) -> int:
-        """A number that grows each time a process takes the run: a service that has seen a larger one refuses this one's requests. 0: no other process can."""
+        """A fencing token that grows each time a process claims the run.
+
+        A service that has seen a larger token must refuse requests with a smaller one. 0: no other
+        process can claim the run.
+        """
         lease = self._door.run.lease
         return 0 if lease is None else lease.fence
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options that were given to this run for this agent."""
+        """The options that this run passed to this agent."""
         return agent_options(self._door.options, self._door.agent_name)
 
     @property
     def state(self) -> dict[str, Any]:
-        """This invocation's own state. What msgpack can hold: it is in the checkpoint."""
+        """This invocation's state.
+
+        Values must be msgpack-encodable, as it is part of the checkpoint.
+        """
         return self._door.state
 
-    # --- what it can do ---
+    # --- operations ---
 
     def interrupt(self, info: object = None, *, state: object = None) -> AgentEvent:
-        """The event to yield, after which the generator returns: the run waits here for an answer from outside."""
+        """Return the event that pauses the run here until it is answered.
+
+        Yield it, then return from the generator.
+        """
         return AgentEvent.of(action=Interrupted((self._door.note_interrupt(info, state),)))
 
     async def cast(self, agent: Definition, input: AgentInput | None = None) -> Outcome:  # noqa: A002 -- the contract's
-        """Let another agent play, as a child of this one. Its events join the run's. Returns how it ended.
+        """Run another agent as a child of this one, and return its outcome.
 
-        Without `input` its history policy makes its input. If this agent ends without an event after the cast, it ends as the child did; of several children
-        that were cast at once, as the weightiest: one that was interrupted before one that has failed.
-        When the run continues after an interrupt or a crash, a child that had ended is not run again, as long as `state` is the same as when it was cast.
+        The child's events join the run's. Without `input` the child's history policy builds its
+        input. If this agent ends without another event, it ends as the child did. After several
+        concurrent children, the most severe outcome counts: an interrupt before a failure. When the
+        run resumes after an interrupt or a crash, a child that had ended does not run again, as
+        long as `state` is the same as when it was called.
         """
         return await self._door.cast(agent, input)
 
     async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
-        """Do something once in this invocation: when it is started again, the result of the first time is returned."""
+        """Run `make` once in this invocation; after a restart, return its first result."""
         return await self._door.step(name, make)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function that blocks in one of the system's worker threads."""
+        """Run a blocking function in one of the system's worker threads."""
         return await self._door.run_blocking(function, *args, **kwargs)
 
 
 def door_of(context: AgentContext) -> AgentDoor:
-    """The door behind a context. For the agents of this package only."""
+    """Return the interface behind a context. Only for the agents of this library."""
     return context._door

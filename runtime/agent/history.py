@@ -1,16 +1,18 @@
-"""What has been said in a run, in lanes, and what an agent gets to see of it.
+"""The messages of a run, in lanes, and the part of them that an agent sees.
 
-Owns: the log of recorded messages, and the rules by which it becomes the input of an agent: its own messages keep their role, those of others
-become a user message "For context: ...". It must never show an agent a tool call without its result, or a result without its call.
+The module contains the log of recorded messages, and the rules that turn it into an agent's input:
+its own messages keep their role, and messages of other agents become a user message "For context:
+...". In an agent's history every tool call has a result, and every result a call.
 
-A lane is what one line of agents sees: the children of a Parallel have one each, which begins with all that its parent lane held when they were started.
-A parent lane stands still while it has children; when all have ended, `join` puts what they hold behind it, in the order of the children.
+A lane is the history that one line of agents sees. Each child of a Parallel has its own, which
+starts with the content of its parent lane. A parent lane does not change while it has children.
+When all of them have ended, `join` appends their content in the order of the children.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -38,7 +40,7 @@ __all__ = [
 ]
 
 TRANSFER_TOOL: Final = "transfer_to_agent"
-"""The name of the one tool by which an agent hands over to another."""
+"""The name of the tool that transfers to another agent."""
 
 _NOT_COMPLETED: Final = "The call was not completed."
 
@@ -50,50 +52,59 @@ _POLICIES: Final = frozenset(("lane", "run_path", "isolated", "input_only"))
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One message as a rewriter is given it: an input of the run, or what an agent has said."""
+    """One message for a rewriter: an input of the run, or a message of an agent."""
 
     is_user_input: bool
     agent_name: str | None
     message: Message
 
 
-HistoryRewriter: TypeAlias = Callable[[Sequence[HistoryEntry]], Sequence[Message] | Awaitable[Sequence[Message]]]
+HistoryRewriter: TypeAlias = Callable[
+    [Sequence[HistoryEntry]], Sequence[Message] | Awaitable[Sequence[Message]]
+]
 
 
 def check_history(history: object, where: str, agent_name: str | None = None) -> None:
-    """Raise unless that can be given as `history=`."""
+    """Raise unless `history` is a valid value for `history=`."""
     if history is not None and not callable(history) and history not in _POLICIES:
-        msg = f"{where}: history={history!r} is unknown. Give 'lane', 'run_path', 'isolated', 'input_only', or a function of the entries."
+        msg = (
+            f"{where}: history={history!r} is unknown. Give 'lane', 'run_path', 'isolated', "
+            "'input_only', or a function of the entries."
+        )
         raise UsageError(msg, agent=agent_name)
 
 
 class Entry:
-    """One recorded message, with who said it and where."""
+    """One recorded message, with its agent and its place."""
 
     __slots__ = ("agent_name", "invocation_id", "message", "retold", "run_path")
 
-    def __init__(self, agent_name: str, run_path: Path, invocation_id: str, message: Message) -> None:
+    def __init__(
+        self, agent_name: str, run_path: Path, invocation_id: str, message: Message
+    ) -> None:
         self.agent_name = agent_name
         self.run_path = run_path
         self.invocation_id = invocation_id
         self.message = message
-        self.retold: Message | None = None  # as others are given it; made when the first one is
+        self.retold: Message | None = None  # as other agents see it; built on first use
 
 
 class Lane:
-    """What one line of agents has said, behind what was said before it began."""
+    """The messages of one line of agents, after those of its parent lane."""
 
     __slots__ = ("entries", "fork", "id", "parent", "retellings")
 
     def __init__(self, parent: Lane | None = None, lane_id: str = "") -> None:
-        self.id = lane_id  # names it in its run
+        self.id = lane_id  # its name within the run
         self.parent = parent
-        self.fork = 0 if parent is None else len(parent.entries)  # how much of the parent's own entries is seen from here
+        # Number of the parent's own entries that are visible here.
+        self.fork = 0 if parent is None else len(parent.entries)
         self.entries: list[Entry] = []
-        self.retellings: dict[tuple[str, bool], Retelling] | None = None  # as agents were told it, the one that was told last behind
+        # The history as each agent sees it, the most recently used last.
+        self.retellings: dict[tuple[str, bool], Retelling] | None = None
 
     def visible(self) -> list[Entry]:
-        """All that is seen from here, oldest first."""
+        """Return all entries visible from here, oldest first."""
         if self.parent is None:
             return self.entries.copy()
         seen = self.parent.visible()
@@ -102,13 +113,18 @@ class Lane:
         return seen
 
     def join(self, children: Iterable[Lane]) -> None:
-        """The children have ended: what they hold is seen from here on, each in its own order, one child after the other."""
+        """Append the entries of ended children, one child after the other."""
         for child in children:
             self.entries += child.entries
 
 
-def select(lane: Lane, until: int, policy: HistoryPolicy, agent_name: str, run_path: Path, since: int = 0) -> list[Entry]:
-    """The entries that an agent gets to see which begins when its lane holds `until` entries of its own; without the first `since` of all."""
+def select(
+    lane: Lane, until: int, policy: HistoryPolicy, agent_name: str, run_path: Path, since: int = 0
+) -> list[Entry]:
+    """Return the entries visible to an agent that starts after `until` entries of its own lane.
+
+    The first `since` of all entries are left out.
+    """
     if policy == "input_only":
         return []
     entries = lane.visible()
@@ -124,14 +140,22 @@ def select(lane: Lane, until: int, policy: HistoryPolicy, agent_name: str, run_p
 
 
 def retold(entries: Iterable[Entry], agent_name: str, *, skip_transfers: bool) -> list[Message]:
-    """The entries as messages for that agent: its own as they are, those of others retold."""
+    """Return the entries as messages for an agent: its own unchanged, the others retold."""
     messages: list[Message] = []
     own = tell([*entries], 0, None, agent_name, messages, skip_transfers=skip_transfers)
     return complete_calls(messages) if own else messages
 
 
-def tell(entries: Sequence[Entry], start: int, until: int | None, agent_name: str, messages: list[Message], *, skip_transfers: bool) -> bool:
-    """Put those entries behind the messages. Returns whether one of them is the agent's own."""
+def tell(
+    entries: Sequence[Entry],
+    start: int,
+    until: int | None,
+    agent_name: str,
+    messages: list[Message],
+    *,
+    skip_transfers: bool,
+) -> bool:
+    """Append the entries to `messages`. Returns True if one of them is the agent's own."""
     own = False
     for entry in entries[start:until]:
         message = entry.message
@@ -141,7 +165,11 @@ def tell(entries: Sequence[Entry], start: int, until: int | None, agent_name: st
                 continue
             if without is not message:
                 own = own or entry.agent_name == agent_name
-                messages.append(without if entry.agent_name == agent_name else _retell(without, entry.agent_name))
+                messages.append(
+                    without
+                    if entry.agent_name == agent_name
+                    else _retell(without, entry.agent_name)
+                )
                 continue
         if entry.agent_name == agent_name:
             own = True
@@ -154,7 +182,10 @@ def tell(entries: Sequence[Entry], start: int, until: int | None, agent_name: st
 
 
 def without_transfers(message: Message) -> Message | None:
-    """The message without transfer calls; None if nothing is left of it, or if it is the result of one."""
+    """Return the message without transfer calls.
+
+    None if nothing is left, or if the message is the result of a transfer call.
+    """
     if message.role == "tool":
         return None if message.tool_name == TRANSFER_TOOL else message
     calls = tuple(call for call in message.tool_calls if call.name != TRANSFER_TOOL)
@@ -162,11 +193,11 @@ def without_transfers(message: Message) -> Message | None:
         return message
     if not calls and not message.content:
         return None
-    return replace(message, tool_calls=calls)
+    return message.replace(tool_calls=calls)
 
 
 def _retell(message: Message, agent_name: str) -> Message:
-    """What another agent did, told as something that the user says: so that a model does not take it for its own doing."""
+    """Rewrite another agent's message as the user's, so a model does not mistake it for its own."""
     told = ["For context:"]
     text = message.text
     if message.role == "tool":
@@ -174,20 +205,30 @@ def _retell(message: Message, agent_name: str) -> Message:
     elif message.role == "assistant":
         if text:
             told.append(f" [{agent_name}] said: {text}.")
-        told += [f" [{agent_name}] called tool: `{call.name}` with arguments: {call.arguments}." for call in message.tool_calls]
+        told += [
+            f" [{agent_name}] called tool: `{call.name}` with arguments: {call.arguments}."
+            for call in message.tool_calls
+        ]
     else:
         told.append(f" [{agent_name}] said: {text}.")
     content = message.content
-    others: tuple[Part, ...] = () if isinstance(content, str) else tuple(part for part in content if not isinstance(part, TextPart))
+    others: tuple[Part, ...] = (
+        ()
+        if isinstance(content, str)
+        else tuple(part for part in content if not isinstance(part, TextPart))
+    )
     told_text = "".join(told)
     return Message("user", (TextPart(told_text), *others) if others else told_text)
 
 
-def complete_calls(messages: list[Message], waiting: Mapping[str, str] = _NO_CALLS) -> list[Message]:
-    """The messages, in which every tool call has one result right behind it, and every result a call.
+def complete_calls(
+    messages: list[Message], waiting: Mapping[str, str] = _NO_CALLS
+) -> list[Message]:
+    """Return the messages with each call's result directly after it, and no result without a call.
 
-    A call may have lost its result because a run was cancelled, crashed or failed; then the model is told that the call was not completed. `waiting` has what
-    is said of calls that wait for something, by their ids.
+    A call may have lost its result because a run was cancelled, crashed or failed; the model is
+    then informed that the call was not completed. `waiting` has the text for calls that wait for
+    something, by call id.
     """
     if _is_complete(messages):
         return messages
@@ -202,33 +243,38 @@ def complete_calls(messages: list[Message], waiting: Mapping[str, str] = _NO_CAL
         if message.tool_calls:
             results = _results_of(message.tool_calls, messages, position)
             for call, result in zip(message.tool_calls, results, strict=True):
-                complete.append(result or Message.tool(waiting.get(call.id, _NOT_COMPLETED), call.id, call.name))
+                complete.append(
+                    result or Message.tool(waiting.get(call.id, _NOT_COMPLETED), call.id, call.name)
+                )
     return complete
 
 
 def _is_complete(messages: list[Message]) -> bool:
-    """Whether all is in order: most conversations are, and need no second look."""
+    """Return True if the messages are complete: most conversations are, and need no second pass."""
     calls = OpenCalls()
     calls.follow(messages)
     return calls.are_none
 
 
 class OpenCalls:
-    """Follows a conversation, and knows whether all is in order: each call has its result right behind it, and each result a call."""
+    """Follows a conversation and checks that each call has its result directly after it.
+
+    It also checks that each result has a call.
+    """
 
     __slots__ = ("_expected", "_in_order")
 
     def __init__(self) -> None:
-        self._expected: list[str] = []  # the calls whose results have to come next, the first one last
+        self._expected: list[str] = []  # the calls whose results must come next, the first one last
         self._in_order = True
 
     @property
     def are_none(self) -> bool:
-        """Whether it is in order, and no call is open."""
+        """True if the conversation is in order, and no call is open."""
         return self._in_order and not self._expected
 
     def follow(self, messages: Iterable[Message]) -> None:
-        """These come next."""
+        """Check the next messages."""
         expected = self._expected
         for message in messages if self._in_order else ():
             if message.role == "tool":
@@ -242,8 +288,13 @@ class OpenCalls:
                 expected = self._expected = [call.id for call in reversed(message.tool_calls)]
 
 
-def _results_of(calls: tuple[ToolCall, ...], messages: list[Message], start: int) -> list[Message | None]:
-    """The result of each call, looked for up to the next message with calls of its own, in the order of the calls."""
+def _results_of(
+    calls: tuple[ToolCall, ...], messages: list[Message], start: int
+) -> list[Message | None]:
+    """Return the result of each call, in the order of the calls.
+
+    The search stops at the next message that has calls.
+    """
     found: list[Message | None] = [None] * len(calls)
     for position in range(start, len(messages)):
         message = messages[position]

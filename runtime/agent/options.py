@@ -1,6 +1,7 @@
-"""Options of one run, for all agents or for those that are named.
+"""Options for one run, for all agents or for named ones.
 
-Owns: the kinds of options, and which of them reach whom. It must never say what an option means: that is the agent's, tool's or model's who reads it.
+The module defines the kinds of options and their recipients. The agent, tool or model that reads an
+option defines its meaning.
 """
 
 from __future__ import annotations
@@ -31,16 +32,20 @@ __all__ = [
 
 
 class Options:
-    """Named values that agents read in `context.options`. With `agents=("a", "b")`, only those; else all.
+    """Named values that agents read in `context.options`.
 
-    Subclass it for options of your own: give the values to `super().__init__(**values)`.
+    With `agents=("a", "b")` only those agents receive them. For your own options, write a subclass
+    that passes the values to `super().__init__(**values)`.
     """
 
     __slots__ = ("agents", "values")
 
     def __init__(self, *, agents: Collection[str] | None = None, **values: object) -> None:
         if isinstance(agents, str):
-            msg = f"{type(self).__name__}(agents={agents!r}): give several names, for example agents=({agents!r},)."
+            msg = (
+                f"{type(self).__name__}: agents must be a collection of names, got {agents!r}. "
+                f"Pass agents=({agents!r},)."
+            )
             raise UsageError(msg)
         self.agents = None if agents is None else frozenset(agents)
         self.values = values
@@ -51,7 +56,7 @@ class Options:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def concern(self, agent_name: str) -> bool:
-        """Whether they are for that agent."""
+        """Return True if the options apply to that agent."""
         return self.agents is None or agent_name in self.agents
 
 
@@ -60,36 +65,55 @@ class ToolOptions(Options):
 
     __slots__ = ("tools",)
 
-    def __init__(self, *, tools: Collection[str] | None = None, agents: Collection[str] | None = None, **values: object) -> None:
+    def __init__(
+        self,
+        *,
+        tools: Collection[str] | None = None,
+        agents: Collection[str] | None = None,
+        **values: object,
+    ) -> None:
         super().__init__(agents=agents, **values)
-        self.tools = None if tools is None else frozenset((tools,) if isinstance(tools, str) else tools)
+        self.tools = (
+            None if tools is None else frozenset((tools,) if isinstance(tools, str) else tools)
+        )
 
 
 class ModelOptions(Options):
-    """Settings for the models: the fields of `ModelSettings`, in place of what the agents say."""
+    """Model settings for one run: the fields of `ModelSettings`.
+
+    They override the agents' settings.
+    """
 
     __slots__ = ("settings",)
 
-    def __init__(self, *, agents: Collection[str] | None = None, **settings: Unpack[PlainSettings]) -> None:
+    def __init__(
+        self, *, agents: Collection[str] | None = None, **settings: Unpack[PlainSettings]
+    ) -> None:
         super().__init__(agents=agents, **settings)
         try:
             self.settings = ModelSettings(**settings)
         except TypeError:
             wrong = next((name for name in settings if name not in ModelSettings.__slots__), "")
             hint = meant(wrong, ModelSettings.__slots__)
-            msg = f"ModelOptions({wrong}=...): models have no such setting. {hint} What only your provider knows goes into extra={{...}}."
+            msg = (
+                f"ModelOptions({wrong}=...): models have no such setting. {hint} What only your "
+                "provider knows goes into extra={...}."
+            )
             raise UsageError(msg) from None
 
 
 class InstructionOptions(Options):
-    """An instruction for this run, in place of what the agents say: `InstructionOptions("Be brief.", agents=("Desk",))`. A text, as it would stand there."""
+    """An instruction for one run, which replaces the agents' own.
+
+    Example: `InstructionOptions("Be brief.", agents=("Desk",))`. The text is used literally.
+    """
 
     __slots__ = ("instruction",)
 
     def __init__(self, instruction: str, *, agents: Collection[str] | None = None) -> None:
         super().__init__(agents=agents, instruction=instruction)
         if not isinstance(instruction, str):
-            msg = f"InstructionOptions({instruction!r:.80}): give a text."
+            msg = f"InstructionOptions({instruction!r:.80}): pass a string."
             raise UsageError(msg)
         self.instruction = instruction
 
@@ -98,7 +122,7 @@ OptionsLike: TypeAlias = Options | Mapping[str, Any] | Iterable[Options | Mappin
 
 
 def as_options(given: OptionsLike) -> tuple[Options, ...]:
-    """What was given as `options=`, as a tuple."""
+    """Return the value of `options=` as a tuple."""
     if given is None:
         return ()
     if isinstance(given, Options | Mapping):
@@ -117,45 +141,61 @@ def as_options(given: OptionsLike) -> tuple[Options, ...]:
 
 
 def as_tool_options(given: OptionsLike) -> tuple[Options, ...]:
-    """What was given as `tool_options=`: a dictionary is for all tools."""
+    """Return the value of `tool_options=` as a tuple; a dictionary applies to all tools."""
     if isinstance(given, Mapping):
         given = ToolOptions(**given)
     found = as_options(given)
     for one in found:
         if not isinstance(one, ToolOptions):
-            msg = f"tool_options: {one!r} is none. Give ToolOptions(name=value, tools=(...)), or a dictionary."
+            msg = (
+                f"tool_options: {one!r} is none. Give ToolOptions(name=value, tools=(...)), or a "
+                "dictionary."
+            )
             raise UsageError(msg)
     return found
 
 
 def _no_options(given: object) -> UsageError:
-    return UsageError(f"options: {given!r} is none. Give Options(name=value, agents=(...)), ToolOptions(...), ModelOptions(...), or a dictionary.")
+    return UsageError(
+        f"options: {given!r} is none. Give Options(name=value, agents=(...)), "
+        "ToolOptions(...), ModelOptions(...), or a dictionary."
+    )
 
 
 def agent_options(options: tuple[Options, ...], agent_name: str) -> Mapping[str, Any]:
-    """What that agent gets to read."""
+    """Return the option values for that agent."""
     if not options:
         return {}
     merged: dict[str, object] = {}
     for one in options:
-        if not isinstance(one, ToolOptions | ModelOptions | InstructionOptions) and one.concern(agent_name):
+        if not isinstance(one, ToolOptions | ModelOptions | InstructionOptions) and one.concern(
+            agent_name
+        ):
             merged.update(one.values)
     return merged
 
 
-def tool_options(options: tuple[Options, ...], agent_name: str, tool_name: str) -> Mapping[str, Any]:
-    """What that tool gets to read, when that agent calls it."""
+def tool_options(
+    options: tuple[Options, ...], agent_name: str, tool_name: str
+) -> Mapping[str, Any]:
+    """Return the option values for that tool, when that agent calls it."""
     if not options:
         return {}
     merged: dict[str, object] = {}
     for one in options:
-        if isinstance(one, ToolOptions) and one.concern(agent_name) and (one.tools is None or tool_name in one.tools):
+        if (
+            isinstance(one, ToolOptions)
+            and one.concern(agent_name)
+            and (one.tools is None or tool_name in one.tools)
+        ):
             merged.update(one.values)
     return merged
 
 
-def model_options(options: tuple[Options, ...], agent_name: str, settings: ModelSettings) -> ModelSettings:
-    """The settings of that agent's model, with those in place that were given for this run."""
+def model_options(
+    options: tuple[Options, ...], agent_name: str, settings: ModelSettings
+) -> ModelSettings:
+    """Return the agent's model settings, overridden by the run's options."""
     for one in options:
         if isinstance(one, ModelOptions) and one.concern(agent_name):
             settings = settings.merged(one.settings)
@@ -163,7 +203,7 @@ def model_options(options: tuple[Options, ...], agent_name: str, settings: Model
 
 
 def instruction_option(options: tuple[Options, ...], agent_name: str) -> str | None:
-    """The instruction that was given for this run, if one was. The last one counts."""
+    """Return the run's instruction for that agent, if there is one. The last one counts."""
     found = None
     for one in options:
         if isinstance(one, InstructionOptions) and one.concern(agent_name):
@@ -172,19 +212,33 @@ def instruction_option(options: tuple[Options, ...], agent_name: str) -> str | N
 
 
 def plain_options(options: tuple[Options, ...]) -> list[tuple[object, ...]]:
-    """Those that can be kept, as plain data. What a class of the user's means by its values is known to that class alone: such are left out."""
+    """Return the options that can be stored, as plain data.
+
+    Custom subclasses are left out, because only they know what their values mean.
+    """
     rows: list[tuple[object, ...]] = []
     for one in options:
         kind = _KINDS.get(type(one))
         if kind is not None:
-            values = one.values if _can_be_kept(one.values) else {name: value for name, value in one.values.items() if _can_be_kept(value)}
+            values = (
+                one.values
+                if _can_be_kept(one.values)
+                else {name: value for name, value in one.values.items() if _can_be_kept(value)}
+            )
             tools = one.tools if isinstance(one, ToolOptions) else None
-            rows.append((kind, None if one.agents is None else sorted(one.agents), None if tools is None else sorted(tools), dict(values)))
+            rows.append(
+                (
+                    kind,
+                    None if one.agents is None else sorted(one.agents),
+                    None if tools is None else sorted(tools),
+                    dict(values),
+                )
+            )
     return rows
 
 
 def restored_options(rows: Iterable[Any]) -> tuple[Options, ...]:
-    """The options that such rows say."""
+    """Rebuild the options from such rows."""
     found: list[Options] = []
     for kind, agents, tools, values in rows:
         if kind == "tools":
@@ -196,7 +250,12 @@ def restored_options(rows: Iterable[Any]) -> tuple[Options, ...]:
     return tuple(found)
 
 
-_KINDS: Final[Mapping[type, str]] = {Options: "plain", ToolOptions: "tools", ModelOptions: "model", InstructionOptions: "instruction"}
+_KINDS: Final[Mapping[type, str]] = {
+    Options: "plain",
+    ToolOptions: "tools",
+    ModelOptions: "model",
+    InstructionOptions: "instruction",
+}
 
 
 def _can_be_kept(values: Any) -> bool:

@@ -1,6 +1,7 @@
-"""What a test has replaced: models and tools of the agents of a Runner, for the runs that begin in a `with` block.
+"""The models and tools that a test replaces for the runs that start in a `with` block.
 
-Owns: what is replaced, checked against the agents, and which of it holds here. It must never change a definition: each run that is concerned gets copies.
+Replacements are checked against the agents. Definitions stay unchanged: each affected run gets
+copies.
 """
 
 from __future__ import annotations
@@ -18,34 +19,46 @@ if TYPE_CHECKING:
 
 __all__ = ["Override", "current_override", "override_of"]
 
-_open: Final[ContextVar[tuple[tuple[object, Override], ...]]] = ContextVar("understudy_overrides", default=())
+_open: Final[ContextVar[tuple[tuple[object, Override], ...]]] = ContextVar(
+    "offbook_overrides", default=()
+)
 
 
 class Override:
-    """One block's replacements, with those of the blocks around it."""
+    """The replacements of one block, including those of the enclosing blocks."""
 
     __slots__ = ("made", "models", "tools")
 
-    def __init__(self, models: Mapping[str | None, ChatModel | str], tools: Mapping[str, Callable[..., object]]) -> None:
+    def __init__(
+        self,
+        models: Mapping[str | None, ChatModel | str],
+        tools: Mapping[str, Callable[..., object]],
+    ) -> None:
         self.models = models
-        """By the agent's name; None: of all others."""
+        """By agent name; None for all other agents."""
         self.tools = tools
-        self.made: dict[int, Any] = {}  # what an agent has worked out for its place, by the place's id
+        self.made: dict[int, Any] = {}  # cached results of agents for a node, by the node's id
 
     def model_of(self, agent_name: str) -> ChatModel | str | None:
-        """The model that this agent has instead of its own, if it has another."""
+        """Return the model that replaces this agent's, if there is one."""
         return self.models.get(agent_name, self.models.get(None))
 
 
 def current_override(owner: object) -> Override | None:
-    """What is replaced here for the runs of that Runner."""
+    """Return the override that applies here to the runs of that Runner."""
     is_open = _open.get()
-    return next((override for of, override in reversed(is_open) if of is owner), None) if is_open else None
+    return (
+        next((override for of, override in reversed(is_open) if of is owner), None)
+        if is_open
+        else None
+    )
 
 
 @contextmanager
-def override_of(owner: object, tree: Node, model: object, tools: Mapping[str, Callable[..., object]] | None) -> Iterator[None]:
-    """Replace these for that Runner, in this context, until the block ends."""
+def override_of(
+    owner: object, tree: Node, model: object, tools: Mapping[str, Callable[..., object]] | None
+) -> Iterator[None]:
+    """Replace models and tools for that Runner, in this context, until the block ends."""
     agents, known = _known(tree)
     models = _models(model, agents)
     given = _tools(tools, known)
@@ -66,10 +79,18 @@ def _models(model: object, agents: set[str]) -> dict[str | None, ChatModel | str
     named: Mapping[Any, Any] = model if isinstance(model, Mapping) else {None: model}
     for name, one in named.items():
         if name is not None and name not in agents:
-            msg = f"override(model=...): there is no agent {name!r}. Agents: {', '.join(sorted(agents))}."
+            msg = (
+                f"override(model=...): there is no agent {name!r}. Agents: "
+                f"{', '.join(sorted(agents))}."
+            )
             raise UsageError(msg)
-        if isinstance(one, type) or not (isinstance(one, str) or callable(getattr(one, "generate", None))):
-            msg = f"override(model=...): {one!r:.80} has no generate(): give a ChatModel, such as ScriptedModel([...]), or agents' names with a model for each."
+        if isinstance(one, type) or not (
+            isinstance(one, str) or callable(getattr(one, "generate", None))
+        ):
+            msg = (
+                f"override(model=...): {one!r:.80} has no generate(): pass a ChatModel, such as "
+                "ScriptedModel([...]), or agents' names with a model for each."
+            )
             raise UsageError(msg)
     return dict(named)
 
@@ -78,35 +99,53 @@ def _tools(tools: object, known: set[str] | None) -> dict[str, Callable[..., obj
     if tools is None:
         return {}
     if not isinstance(tools, Mapping):
-        msg = f"override(tools={tools!r:.80}): give a mapping of names of tools to what replaces them, such as {{'get_weather': fake_weather}}."
+        msg = (
+            f"override(tools={tools!r:.80}): pass a mapping of names of tools to what replaces "
+            "them, such as {'get_weather': fake_weather}."
+        )
         raise UsageError(msg)
     for name, one in tools.items():
         if known is not None and name not in known:
-            msg = f"override(tools=...): no agent has a tool {name!r}. Tools: {', '.join(sorted(known)) or 'none'}."
+            msg = (
+                f"override(tools=...): no agent has a tool {name!r}. Tools: "
+                f"{', '.join(sorted(known)) or 'none'}."
+            )
             raise UsageError(msg)
         own = getattr(one, "name", None) if hasattr(one, "spec") else name
         if not (callable(one) or hasattr(one, "spec")) or own != name:
-            what = f"a tool of another name, {own!r}" if own != name else f"{one!r:.80}, which cannot be called"
-            msg = f"override(tools=...): {name!r} is to be replaced by {what}: give a function, or a Tool of the same name."
+            what = (
+                f"a tool of another name, {own!r}"
+                if own != name
+                else f"{one!r:.80}, which cannot be called"
+            )
+            msg = (
+                f"override(tools=...): {name!r} is to be replaced by {what}: pass a function, or "
+                "a Tool of the same name."
+            )
             raise UsageError(msg)
     return dict(tools)
 
 
 def _known(tree: Node) -> tuple[set[str], set[str] | None]:
-    """The names of all agents, those that are called by tools too, and of all tools: None, if some are known only when an agent plays."""
+    """Return the names of all agents, including those called as tools, and of all tools.
+
+    The tools are None if some are known only when an agent runs.
+    """
     agents: set[str] = set()
     tools: set[str] = set()
     are_all = True
     seen: set[int] = set()
     trees = [tree]
-    for one in trees:  # grows on the way
+    for one in trees:  # grows in the loop
         if id(one) in seen:
             continue
         seen.add(id(one))
         for node in (node for root in one.trees() for node in root.walk()):
             agents.add(node.name)
             are_all = are_all and not getattr(node.agent, "toolsets", ())
-            tools_at: Callable[[Node], Mapping[str, Node | None]] = getattr(node.agent, "tools_at", _none)
+            tools_at: Callable[[Node], Mapping[str, Node | None]] = getattr(
+                node.agent, "tools_at", _none
+            )
             for name, called in tools_at(node).items():
                 tools.add(name)
                 if called is not None:

@@ -1,7 +1,7 @@
-"""Telling definitions of one another: who is whose parent, and who may not hand back.
+"""The callbacks that introduce definitions to each other: parents and sub-agents.
 
-Owns: when the three callbacks of a definition are called, and what one that raises becomes. A definition holds no state of a run; what it keeps of what it is
-told here is what is the same in all of its trees.
+The module calls the three callbacks and wraps their errors. A definition holds no run state, so it
+may only remember facts that hold in all of its trees.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["tell_parent", "tell_relations"]
 
 
 def tell_relations(agent: Definition) -> None:
-    """Tell an agent of its sub-agents, and then each of them of it."""
+    """Introduce an agent's sub-agents to it, and it to each of them."""
     _tell(agent, "on_set_sub_agents", tuple(agent.sub_agents))
     for child in agent.sub_agents:
         tell_parent(child, agent)
 
 
 def tell_parent(child: Definition, parent: Definition) -> None:
-    """Tell an agent whose sub-agent it is; and, if that is so, that it may not hand back."""
+    """Introduce a parent to its sub-agent, and tell the sub-agent if it may not transfer back."""
     _tell(child, "on_set_as_sub_agent", parent)
     if child.disallow_transfer_to_parent or not parent.allows_transfer:
         _tell(child, "on_disallow_transfer_to_parent")
@@ -39,5 +39,8 @@ def _tell(agent: Definition, name: str, *args: object) -> None:
         raise UsageError(msg, agent=agent.name) from error
     if inspect.iscoroutine(returned):
         returned.close()
-        msg = f"agent {agent.name!r}: {name}() is `async def`: it is called where agents are put together, and has to be `def`."
+        msg = (
+            f"agent {agent.name!r}: {name}() is `async def`: it is called where agents are put "
+            "together, and has to be `def`."
+        )
         raise UsageError(msg, agent=agent.name)

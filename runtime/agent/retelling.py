@@ -1,6 +1,6 @@
-"""What has been said in a lane, as one agent is told it: made once for each message, and not again for each turn of the agent.
+"""A cache of a lane as one agent sees it, so that each message is converted only once.
 
-Owns: the messages that were made so far, and whether every tool call in them has its result. It must never show anything that `history.retold` would not.
+Its result is the same as that of `history.retold`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,32 @@ if TYPE_CHECKING:
 __all__ = ["told"]
 
 _MOST_AGENTS: Final = 8
-"""For how many agents a lane keeps what they are told: those that were told something last."""
+"""The number of agents whose view a lane caches; the least recently used is dropped."""
 
 
 class Retelling:
-    """The beginning of one lane, for one agent."""
+    """The start of one lane, as one agent sees it."""
 
     __slots__ = ("count", "expected", "is_complete", "is_own", "messages")
 
     def __init__(self) -> None:
-        self.count = 0  # how many entries of the lane are in it
+        self.count = 0  # number of the lane's entries included
         self.messages: list[Message] = []
-        self.is_own = False  # whether something of it is the agent's own
-        self.is_complete = True  # whether all calls have their results, but for those that are expected
-        self.expected: list[str] = []  # the calls whose results have to come next, the first one last
+        self.is_own = False  # True if a message is the agent's own
+        self.is_complete = True  # True if all calls have results, except the expected ones
+        self.expected: list[str] = []  # the calls whose results must come next, the first one last
 
     def go_on(self, lane: Lane, until: int, agent_name: str, *, skip_transfers: bool) -> None:
-        """Put what was said since behind it."""
+        """Append the entries added since."""
         start = len(self.messages)
-        self.is_own |= tell(lane.entries, self.count, until, agent_name, self.messages, skip_transfers=skip_transfers)
+        self.is_own |= tell(
+            lane.entries,
+            self.count,
+            until,
+            agent_name,
+            self.messages,
+            skip_transfers=skip_transfers,
+        )
         self.count = until
         for index in range(start, len(self.messages)):
             self._check(self.messages[index])
@@ -51,8 +58,13 @@ class Retelling:
             self.expected = [call.id for call in reversed(message.tool_calls)]
 
 
-def told(lane: Lane, until: int, agent_name: str, *, skip_transfers: bool) -> Sequence[Message] | None:
-    """The first `until` entries of a lane that has no parent, for that agent. None if more was told before: that has to be made anew."""
+def told(
+    lane: Lane, until: int, agent_name: str, *, skip_transfers: bool
+) -> Sequence[Message] | None:
+    """Return the first `until` entries of a lane without a parent, as that agent sees them.
+
+    None if the cache already includes later entries: then the view must be rebuilt.
+    """
     known = lane.retellings
     if known is None:
         known = lane.retellings = {}

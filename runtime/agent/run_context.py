@@ -1,6 +1,6 @@
-"""What belongs to one run, and all of its agents, tools and hooks may see.
+"""The facts of one run that all of its agents, tools and hooks may see.
 
-Owns: the ids of the run, its session values, its options, and what it has cost so far. It must never hold an actor.
+They include its ids, session values, options and usage so far. It never holds an actor.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import GenericAlias
 from typing import Any, ClassVar, Final, Protocol
 
-from ..data.chat import Usage
+from ..data.chat import Message, Usage
 from ..models import model_for_run
 from ..telemetry.watch import RunWatch
 from .history import HistoryPolicy, HistoryRewriter
@@ -21,10 +21,11 @@ from .session_values import SessionValues
 __all__ = ["RunContext", "RunLease"]
 
 _NO_USAGE: Final = Usage()
+_NO_IDS: Final[frozenset[str]] = frozenset()
 
 
 class RunLease(Protocol):
-    """The right of this process to work on a run that is kept."""
+    """This process's claim on a stored run."""
 
     @property
     def fence(self) -> int: ...
@@ -37,8 +38,10 @@ class RunContext:
     """One run, as hooks and callbacks see it."""
 
     __slots__ = (
+        "checkpoint_id",
         "context",
         "continues_elsewhere",
+        "counted",
         "handoff_input_filter",
         "history",
         "hooks",
@@ -64,7 +67,8 @@ class RunContext:
         session: SessionValues,
         options: tuple[Options, ...],
         hooks: tuple[RunHooks, ...],
-        skip_transfers: bool = False,  # noqa: FBT001, FBT002 -- for speed, as those behind it
+        *,
+        skip_transfers: bool = False,
         handoff_input_filter: Any = None,
         history: HistoryPolicy | HistoryRewriter | None = None,
         override: Override | None = None,
@@ -75,49 +79,82 @@ class RunContext:
         self.options = options
         self.hooks = hooks
         self.usage = _NO_USAGE
-        self.null_answer: str | None = None  # the message whose answer, in the form that was asked for, is None
+        # Replies that are counted in `usage` although they are not recorded yet.
+        self.counted: frozenset[str] = _NO_IDS
+        self.null_answer: str | None = None  # the message whose structured answer is None
         self.skip_transfers = skip_transfers
-        """Whether agents are given what others have said without the transfers among them."""
+        """True if agents see other agents' messages without transfers."""
         self.keeps = False
-        """Whether the run may have to go on from where it stands some day: what is in it has to be such as can be kept."""
+        """True if the run may later continue from here, so all its data must be storable."""
+        self.checkpoint_id: str | None = None
+        """The id of its checkpoint, if it is stored."""
         self.lease: RunLease | None = None
-        """Under which everything begins that the run begins; None if no other process can continue it."""
+        """The claim required to start anything; None if no other process can continue the run."""
         self.stopping: CancelMode | None = None
-        """Set, when the run is to end, at the next safe point of that kind: "immediate" if agents are to begin nothing more."""
+        """Set when the run will end at the next safe point of that kind.
+
+        With "immediate", agents start nothing more.
+        """
         self.continues_elsewhere = False
-        """Set when it ends here for another process to continue it: what its agents have begun outside of this process is not to be ended with it."""
+        """Set when the run ends here so that another process can continue it.
+
+        External work of its agents must then keep running.
+        """
         self.handoff_input_filter: Any = handoff_input_filter
-        """What changes the input of agents that take over by a handoff which has no filter of its own."""
+        """The input filter for handoffs that have none."""
         self.history: HistoryPolicy | HistoryRewriter | None = history
-        """What agents are given of what was said that do not choose for themselves."""
+        """The history policy for agents that have none."""
         self.override: Override | None = override
-        """What a test has replaced."""
+        """The replacements made by a test."""
         self.context: Any = None
-        """The user's own object, if one was given."""
+        """The user's own object, if one was passed."""
         self.watch: RunWatch | None = None
-        """What looks on at the run: spans, measures, lines about starts and ends. None: nothing does."""
-        self.models: dict[int, Any] | None = None  # what `for_run()` of a model gave for this run, by the model's id
+        """The observer of the run: spans, metrics, log records about starts and ends.
 
-    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)  # `RunContext[MyContext]`, for annotations: of what type `context` is
+        None: nobody observes it.
+        """
+        # Results of the models' `for_run()` for this run, by model id.
+        self.models: dict[int, Any] | None = None
 
-    def rename(self, run_id: str) -> None:
-        """It is that run."""
+    # `RunContext[MyContext]`, an annotation for the type of `context`
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
+
+    def count(self, reply: Message) -> None:
+        """Add a reply's usage before the reply is recorded, as it may never be recorded."""
+        if reply.usage is not None:
+            self.usage += reply.usage
+            self.counted |= {reply.id}
+
+    def count_recorded(self, reply: Message) -> None:
+        """Add a reply's usage when the reply is recorded."""
+        if reply.id in self.counted:
+            self.counted -= {reply.id}
+        elif reply.usage is not None:
+            self.usage += reply.usage
+
+    def rename(self, run_id: str, checkpoint_id: str | None = None) -> None:
+        """Take over another run's id and checkpoint id."""
+        self.checkpoint_id = checkpoint_id
         self.run_id = self.session.run_id = run_id
 
     def get(self, key: str, default: object = None) -> Any:
-        """The session value of that name."""
+        """Return a session value."""
         return self.session.get(key, default)
 
     def set(self, key: str, value: object) -> None:
-        """Put a session value."""
+        """Set a session value."""
         self.session[key] = value
 
     def delete(self, key: str) -> None:
-        """Remove a session value, if it is there."""
+        """Remove a session value, if present."""
         self.session.delete(key)
 
     def model_for_run(self, model: Any) -> Any:
-        """The model as this run uses it: one that remembers something over a run, such as which of several answers, is made anew for each."""
+        """Return the model for this run.
+
+        A model with state per run, such as which of several replies comes next, is created anew for
+        each run.
+        """
         if getattr(model, "for_run", None) is None:
             return model
         found = None if self.models is None else self.models.get(id(model))
@@ -126,5 +163,8 @@ class RunContext:
         view = model_for_run(model)
         if view is not model:
             self.models = self.models or {}
-            self.models[id(model)] = (model, view)  # with the model, so that no other object has its id meanwhile
+            self.models[id(model)] = (
+                model,
+                view,
+            )  # with the model, so that its id stays unique
         return view

@@ -1,6 +1,7 @@
-"""What the actors of a run send to one another.
+"""The messages between the actors of a run.
 
-Owns: these messages. Commands are imperative (`Perform`, `Cast`), reports are in the past tense (`Emitted`, `AgentEnded`).
+Commands are imperative (`Perform`, `Cast`), reports are in the past tense (`Emitted`,
+`AgentEnded`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from ..data.agent_input import AgentInput
 from ..data.chat import MessageDelta
-from ..data.events import AgentEvent, whole
+from ..data.events import AgentEvent
 from ..data.outcome import Outcome
 from ..data.run_path import Path
 from .history import Lane
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     "LOST",
     "AgentEnded",
-    "Book",
     "CancelCast",
     "CancelChildren",
     "CancelMode",
@@ -30,6 +30,7 @@ __all__ = [
     "Cast",
     "CastReply",
     "Crashed",
+    "DeltaDisplay",
     "Emitted",
     "EmittedNoWait",
     "JoinLanes",
@@ -44,13 +45,13 @@ CancelMode: TypeAlias = Literal["immediate", "after_model", "after_tools"]
 
 
 class Perform:
-    """To an agent actor: begin, or go on from where the invocation stands."""
+    """To an agent actor: start, or continue from the invocation's current state."""
 
     __slots__ = ()
 
 
 class CastReply(Protocol):
-    """Where the outcome of a cast goes: a future, or something that is as good as one."""
+    """The receiver of an assignment's outcome: a future, or an equivalent."""
 
     def done(self) -> bool: ...
     def set_result(self, outcome: Outcome, /) -> object: ...
@@ -58,18 +59,24 @@ class CastReply(Protocol):
 
 
 class TellsLast:
-    """The events of one play of an agent of this package, which tells which of them is the last: behind that, it has nothing to do."""
+    """An event stream of this library's own agents that knows which event is the last.
+
+    After the last event the agent does nothing more.
+    """
 
     __slots__ = ("is_last",)
 
     is_last: bool
-    """Whether the event that was returned last is the last one."""
+    """True if the event returned last is the final one."""
 
     async def next_event(self) -> AgentEvent | None:
-        """The next event, which may be `unstamped`; None: there is none. Between two of them, nothing is under way."""
+        """Return the next event, or None at the end.
+
+        Nothing runs between two calls.
+        """
         raise NotImplementedError
 
-    # For an agent of the user's that hands on the events of one of this package.
+    # For a custom agent that forwards the events of one of these agents.
 
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
         return self
@@ -78,31 +85,44 @@ class TellsLast:
         event = await self.next_event()
         if event is None:
             raise StopAsyncIteration
-        return whole(event)
+        return event
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing, because there is nothing to close."""
 
 
-class Book(Protocol):
-    """What a run writes down, to its agents: what is asked of it without a message, where nothing has to be waited for and its supervisor is idle."""
-
-    def note(self, invocation: Invocation, event: AgentEvent) -> AgentEvent | None:
-        """Record and show an event here and now. Returns None, having done nothing, if there is anything to wait for: then it comes by a message."""
-        ...
+class DeltaDisplay(Protocol):
+    """Shows deltas directly: they are not recorded, and the whole message comes later."""
 
     def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
-        """Show a piece of a message here and now. Returns False, having done nothing, if there is anything to wait for: then it comes as any event does."""
+        """Show a delta immediately.
+
+        Returns False, without any effect, if something must be awaited: then it is sent like any
+        event.
+        """
         ...
 
 
 class Cast:
-    """To the supervisor: let an agent play, and give `reply` its outcome. The message itself is answered at once.
+    """To the supervisor: run an agent, and pass its outcome to `reply`.
 
-    If the caster has cast in that slot before, the agent goes on from where it stands; or its outcome is known already.
+    The message itself is answered at once. If the caller has used this key before, the agent
+    continues from its current state, or its outcome is already known.
     """
 
-    __slots__ = ("base", "cast_key", "dialogue", "given", "lane", "loop", "node", "one_at_a_time", "parent", "reply", "tool")
+    __slots__ = (
+        "base",
+        "cast_key",
+        "dialogue",
+        "given",
+        "lane",
+        "loop",
+        "node",
+        "one_at_a_time",
+        "parent",
+        "reply",
+        "tool",
+    )
 
     def __init__(
         self,
@@ -123,49 +143,64 @@ class Cast:
         self.node = node
         self.reply = reply
         self.cast_key = cast_key
-        self.base = base  # the run path that the agent's name is added to
+        self.base = base  # run path that the agent's name is added to
         self.lane = lane
         self.given = given
-        self.loop = loop  # the iteration, if the caster is a loop
-        self.dialogue = dialogue  # a conversation of its own, if it is called as a tool
-        self.tool = tool  # the address step of the tool call, if it is
-        self.one_at_a_time = one_at_a_time  # whether the caster is done with all that it has cast before
+        self.loop = loop  # iteration, if the caller is a loop
+        self.dialogue = dialogue  # separate conversation, if the agent is called as a tool
+        self.tool = tool  # address step of that tool call
+        # True if the caller no longer needs its earlier assignments.
+        self.one_at_a_time = one_at_a_time
 
 
 class Emitted:
-    """To the supervisor: an event of an agent. The reply is the event as it was recorded and shown."""
+    """To the supervisor: an event of an agent.
+
+    The reply is the event as recorded and shown.
+    """
 
     __slots__ = ("event", "invocation", "is_last")
 
-    def __init__(self, invocation: Invocation, event: AgentEvent, is_last: bool = False) -> None:  # noqa: FBT001, FBT002 -- for speed
+    def __init__(self, invocation: Invocation, event: AgentEvent, *, is_last: bool = False) -> None:
         self.invocation = invocation
         self.event = event
-        self.is_last = is_last  # whether the agent does nothing behind it but report its end: then it may be recorded and shown with that
+        # True if the agent only reports its end afterwards: then one step records both.
+        self.is_last = is_last
 
 
 class EmittedNoWait(Emitted):
-    """The same, from a sender that does not wait for the reply. `shown` is called when it has been shown, or dropped."""
+    """An event whose sender does not wait for the reply.
+
+    `shown` is called when the event has been shown or dropped.
+    """
 
     __slots__ = ("shown",)
 
-    def __init__(self, invocation: Invocation, event: AgentEvent, shown: Callable[[], object]) -> None:
+    def __init__(
+        self, invocation: Invocation, event: AgentEvent, shown: Callable[[], object]
+    ) -> None:
         super().__init__(invocation, event)
         self.shown = shown
 
 
 class AgentEnded:
-    """To the supervisor: an agent has come to its end. With `transfer`, it wants to hand over."""
+    """To the supervisor: an agent has ended. With `transfer`, another agent takes over."""
 
     __slots__ = ("invocation", "outcome", "transfer")
 
-    def __init__(self, invocation: Invocation, outcome: Outcome, transfer: str | None = None) -> None:
+    def __init__(
+        self, invocation: Invocation, outcome: Outcome, *, transfer: str | None = None
+    ) -> None:
         self.invocation = invocation
         self.outcome = outcome
         self.transfer = transfer
 
 
 class Crashed:
-    """To the supervisor: an agent's actor is no more, and had not reported its end. Without an error, it was stopped."""
+    """To the supervisor: an agent's actor has ended without a report.
+
+    Without an error, it was stopped.
+    """
 
     __slots__ = ("error", "invocation")
 
@@ -175,7 +210,7 @@ class Crashed:
 
 
 class JoinLanes:
-    """To the supervisor: all in the lanes of an agent's children has ended; put them behind the lane that they came from."""
+    """To the supervisor: append the lanes of an agent's ended children to their parent lane."""
 
     __slots__ = ("parent",)
 
@@ -184,17 +219,24 @@ class JoinLanes:
 
 
 class StateChanged:
-    """To the supervisor: an agent's state has changed in a way that must not be lost. Answered when it is recorded."""
+    """To the supervisor: an agent's state has changed and must be stored.
 
-    __slots__ = ("invocation", "step")
+    Answered when the change is recorded.
+    """
 
-    def __init__(self, invocation: Invocation, step: str | None = None) -> None:
+    __slots__ = ("invocation", "step", "with_next_event")
+
+    def __init__(
+        self, invocation: Invocation, step: str | None = None, *, with_next_event: bool = False
+    ) -> None:
         self.invocation = invocation
-        self.step = step  # of `context.step`, if that is it
+        self.step = step  # of `context.step`, if that caused the change
+        # True if an event follows at once: then one commit writes both.
+        self.with_next_event = with_next_event
 
 
 class ReachedSafePoint:
-    """To the supervisor: an agent has come to a safe point, and goes no further."""
+    """To the supervisor: an agent has reached a safe point and waits there."""
 
     __slots__ = ("invocation",)
 
@@ -203,7 +245,7 @@ class ReachedSafePoint:
 
 
 class Open:
-    """To the supervisor: find out from where the run starts, and let it begin."""
+    """To the supervisor: find out where the run starts from, and start it."""
 
     __slots__ = ()
 
@@ -225,21 +267,27 @@ class CancelRun:
     ) -> None:
         self.reason = reason
         self.mode = mode
-        self.timeout = timeout  # after which it is immediate
-        self.unfinished = unfinished  # whether another process is to find the run and to continue it
-        self.lost = lost  # whether another process may have it already: nothing of it may be written any more
-        self.begins_first = begins_first  # whether a run that has not begun begins first, so that its message is recorded
+        self.timeout = timeout  # after this time the mode is immediate
+        self.unfinished = unfinished  # True if another process must find and continue the run
+        # True if another process may have claimed the run, so that nothing more may be written.
+        self.lost = lost
+        # True if a run that has not started starts first, so that its input is recorded.
+        self.begins_first = begins_first
 
 
 LOST: Final = CancelRun(
-    "its lease was lost, because this process was stopped, or the store could not be reached, for too long: another process may continue it",
+    "its lease was lost, because this process was stopped, or the store could not be "
+    "reached, for too long: another process may continue it",
     unfinished=True,
     lost=True,
 )
 
 
 class CancelCast:
-    """To the supervisor: the agent that waited for the future `reply` of a cast does so no longer. End what is under way there, and then set `gone`."""
+    """To the supervisor: the caller no longer waits for `reply`.
+
+    End everything that runs in that assignment, then set `gone`.
+    """
 
     __slots__ = ("gone", "reply")
 
@@ -249,7 +297,7 @@ class CancelCast:
 
 
 class CancelChildren:
-    """To the supervisor: end all that is under way below an agent, which is at its own work."""
+    """To the supervisor: end everything that runs below an agent, which itself continues."""
 
     __slots__ = ("parent",)
 

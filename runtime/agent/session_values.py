@@ -1,7 +1,8 @@
 """The values that the agents of one run share.
 
-Owns: `SessionValues`, and how code without a context in reach finds those of its run: through a context variable, which goes along into the threads of tools.
-It must never copy a value: what one agent puts in is what the other takes out.
+Code without a context finds the `SessionValues` of its run through a context variable, which is
+also copied into the threads of tools. Values are never copied: an agent reads the very object that
+another one stored.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ _MISSING: Final = object()
 
 
 class SessionValues(MutableMapping[str, Any]):
-    """A mapping that any number of threads may use. Each call is one step: no reader sees half of an `update`."""
+    """A thread-safe mapping.
+
+    Each call is atomic: no reader sees half of an `update`.
+    """
 
     __slots__ = ("_guard", "_lock", "_values", "run_id", "session_id")
 
-    run_id: str | None  # of the run whose they are, for the log: set by that
+    run_id: str | None  # the run that has these values, for the log; set by the run
     session_id: str | None
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
@@ -50,7 +54,10 @@ class SessionValues(MutableMapping[str, Any]):
         return self._values[key]
 
     def guard(self, check: Callable[[Mapping[str, Any]], None]) -> None:
-        """From now on call that with whatever is put in, before it is; it raises, if it must not be. At once with what is there."""
+        """Call `check` with the current values, and from now on with values before they are stored.
+
+        It raises if a value is not allowed.
+        """
         check(self._values)
         self._guard = check
 
@@ -66,7 +73,7 @@ class SessionValues(MutableMapping[str, Any]):
             del self._values[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.to_dict())  # of a copy: other threads may add while this one iterates
+        return iter(self.to_dict())  # a copy, because other threads may add values meanwhile
 
     def __len__(self) -> int:
         return len(self._values)
@@ -79,17 +86,17 @@ class SessionValues(MutableMapping[str, Any]):
             return self.to_dict() == other.to_dict()
         return self.to_dict() == other if isinstance(other, Mapping) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
     def get(self, key: str, default: object = None) -> Any:
         return self._values.get(key, default)
 
     def set(self, key: str, value: object) -> None:
-        """The same as `values[key] = value`."""
+        """Set a value, like `values[key] = value`."""
         self[key] = value
 
     def delete(self, key: str) -> None:
-        """Remove it, if it is there."""
+        """Remove a value, if present."""
         self.pop(key, None)
 
     @overload
@@ -122,7 +129,7 @@ class SessionValues(MutableMapping[str, Any]):
             self._values.update(news)
 
     def put_under(self, values: Mapping[str, object]) -> None:
-        """Put those in that have no value yet."""
+        """Add the values whose keys are not set yet."""
         with self._lock:
             self._values = {**values, **self._values}
 
@@ -131,7 +138,7 @@ class SessionValues(MutableMapping[str, Any]):
             self._values.clear()
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain copy."""
+        """Return a plain copy."""
         if not self._values:
             return {}
         with self._lock:
@@ -145,7 +152,7 @@ def _check_key(key: object) -> None:
 
 
 class _Outside(SessionValues):
-    """What there is where no run is: nothing, and no place to put something."""
+    """The values outside of any run: empty, and read-only."""
 
     __slots__ = ()
 
@@ -158,7 +165,8 @@ class _Outside(SessionValues):
     def update(self, *others: object, **more: object) -> None:
         names = ", ".join(repr(key) for key in dict(*others, **more))
         msg = (
-            f"session value {names} cannot be added here: no run is under way. Session values live in a run: add them in an agent, a tool or a hook, "
+            f"session value {names} cannot be added here: no run is under way. Session "
+            "values live in a run: add them in an agent, a tool or a hook, "
             "or give runner.run(..., session_values={...})."
         )
         raise UsageError(msg)
@@ -168,32 +176,35 @@ _OUTSIDE: Final = _Outside()
 
 
 def bind_session(values: SessionValues) -> None:
-    """From here on, in this context and all that are copied from it, these are the values."""
+    """Use these values in this context and in all its copies."""
     work_for(values)
 
 
 def current_session() -> SessionValues:
-    """The values of the run in which this is called. Outside of a run: empty, and adding is an error."""
+    """Return the session values of the current run.
+
+    Outside of a run they are empty, and adding a value is an error.
+    """
     found = at_work()
     return found if isinstance(found, SessionValues) else _OUTSIDE
 
 
 def get_session_value(key: str) -> tuple[Any, bool]:
-    """The value of that name in the current run, and whether there is one."""
+    """Return a value of the current run, and True if it exists."""
     value = current_session().get(key, _MISSING)
     return (None, False) if value is _MISSING else (value, True)
 
 
 def get_session_values() -> dict[str, Any]:
-    """A copy of all values of the current run."""
+    """Return a copy of all values of the current run."""
     return current_session().to_dict()
 
 
 def add_session_value(key: str, value: object) -> None:
-    """Put a value into the current run, in place of one that has that name."""
+    """Set a value in the current run."""
     current_session()[key] = value
 
 
 def add_session_values(values: Mapping[str, object]) -> None:
-    """Put several values into the current run, all at once."""
+    """Set several values in the current run, atomically."""
     current_session().update(values)

@@ -1,7 +1,7 @@
-"""What the runtime needs of an agent's definition, and the tree that definitions form.
+"""The protocol of an agent's definition, and the tree that definitions form.
 
-Owns: the protocol of a definition, and the tree of a Runner: who is whose parent, who may hand over to whom. A definition knows no
-parent, so it may stand in any number of trees. It must never run anything.
+The tree of a Runner records parents and possible transfers. A definition does not know its parent,
+so it may be part of any number of trees. Nothing here runs an agent.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..actor.supervision import Restart
 from ..data.events import AgentEvent
+from ..data.output_type import OutputT_co
 from ..errors import UsageError
 from .relations import tell_relations
 
 if TYPE_CHECKING:
     from ..data.agent_input import AgentInput
+    from ..data.chat import Message
     from .context import AgentContext
     from .history import HistoryPolicy, HistoryRewriter
     from .invocation import Invocation
@@ -24,11 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["INNER", "Definition", "Node", "build_tree"]
 
 INNER: Final = "~"
-"""In the place of a node: the step to what it stands in front of."""
+"""The step in a tree path from a wrapper to the agent that it wraps."""
 
 
-class Definition(Protocol):
-    """What an agent is to the runtime, which only reads it. `understudy.actors.Agent` is the base class of all of them."""
+class Definition(Protocol[OutputT_co]):
+    """A definition of an agent, as the runtime reads it.
+
+    `offbook.actors.Agent` is the base class of all definitions.
+    """
 
     @property
     def name(self) -> str: ...
@@ -41,52 +46,104 @@ class Definition(Protocol):
     @property
     def history(self) -> HistoryPolicy | HistoryRewriter | None: ...
     @property
-    def hooks(self) -> Any: ...  # `AgentHooks`, or None; an agent that calls its hooks itself may have others
+    # `AgentHooks` or None; an agent that calls its hooks itself may have others.
+    def hooks(self) -> Any: ...
     @property
     def on_failure(self) -> Restart | None: ...
     @property
-    def calls_own_hooks(self) -> bool: ...  # whether it calls its `hooks` itself, at moments of its own
+    # True if it calls its `hooks` itself.
+    def calls_own_hooks(self) -> bool: ...
     @property
-    def has_told(self) -> bool: ...  # whether it and its sub-agents have been told of one another when they were put together
+    # True if it and its sub-agents were introduced to each other on construction.
+    def has_told(
+        self,
+    ) -> bool: ...
     @property
-    def fixed_options(self) -> tuple[Options, ...]: ...  # of all its runs; those that a run is given go before them
+    # For all its runs; a run's own options override them.
+    def fixed_options(self) -> tuple[Options, ...]: ...
     @property
-    def allows_transfer(self) -> bool: ...  # whether sub-agents and the agent may hand over to each other; in a workflow they are steps
+    # True if the agent and its sub-agents may transfer to each other; in a workflow they are steps.
+    def allows_transfer(
+        self,
+    ) -> bool: ...
     @property
-    def has_handoffs(self) -> bool: ...  # whether it hands over to others in a way of its own, which it has to see to when the run goes on
+    # True if it does not see transfers, which another process has no use for.
+    def skips_transfers(self) -> bool: ...
     @property
-    def wrapped(self) -> Definition | None: ...  # the definition that this one stands in front of, under the same name
+    # True if it has its own handoffs, which it must handle when the run resumes.
+    def has_handoffs(
+        self,
+    ) -> bool: ...
     @property
-    def followers(self) -> Sequence[Definition]: ...  # the definitions, not under this one, to which it may hand over
+    # The definition that this one wraps, under the same name.
+    def wrapped(self) -> Definition | None: ...
     @property
-    def unique_children(self) -> bool: ...  # whether children's names must be unique in the whole tree: those of a Parallel are known by position
+    def followers(
+        self,
+        # the definitions outside of its sub-agents that it may hand off to
+    ) -> Sequence[Definition]: ...
+    @property
+    # True if children's names must be unique in the whole tree; children of a Parallel are known by
+    # position.
+    def unique_children(
+        self,
+    ) -> bool: ...
 
-    def on_set_sub_agents(self, sub_agents: Sequence[Any], /) -> None: ...  # these three: see `understudy.actors.Agent`
+    # These three: see `offbook.actors.Agent`
+    def on_set_sub_agents(self, sub_agents: Sequence[Any], /) -> None: ...
     def on_set_as_sub_agent(self, parent: Any, /) -> None: ...
     def on_disallow_transfer_to_parent(self) -> None: ...
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]: ...  # noqa: A002 -- the contract's
-    def problem_with(self, node: Node, invocation: Invocation) -> str | None: ...  # why an interrupted invocation cannot go on with it
-    def tool_tree(self, node: Node, tool_name: str) -> Node | None: ...  # the tree of the agent that is called by that tool
+    # Why an interrupted invocation cannot continue with this definition.
+    def problem_with(self, node: Node, invocation: Invocation) -> str | None: ...
+    def answer_of(
+        self,
+        node: Node,
+        message: Message,
+        # The object of its output type in the message, if it has such a type.
+    ) -> OutputT_co | None: ...
+    # The tree of the agent that this tool calls.
+    def tool_tree(self, node: Node, tool_name: str) -> Node | None: ...
 
 
 class Node:
-    """A definition in its place in a tree."""
+    """A definition at its place in a tree."""
 
-    __slots__ = ("agent", "children", "detached", "front", "inner", "kept", "linked", "name", "parent", "places", "targets")
+    __slots__ = (
+        "agent",
+        "children",
+        "detached",
+        "front",
+        "inner",
+        "kept",
+        "linked",
+        "name",
+        "parent",
+        "places",
+        "targets",
+    )
 
     def __init__(self, agent: Definition, parent: Node | None) -> None:
         self.agent = agent
         self.name: str = agent.name
         self.parent = parent
         self.children: tuple[Node, ...] = ()
-        self.inner: Node | None = None  # of what this one stands in front of
-        self.front: Node = self  # the outermost one that stands in front of this one
-        self.targets: tuple[Node, ...] = ()  # to whom it may hand over: sub-agents in order, then the parent
-        self.kept: Any = None  # what the definition has worked out once for this place
-        self.detached: dict[int, Node] | None = None  # agents that it has cast which are not in the tree
-        self.places: dict[int, Node] | None = None  # of a root: where each definition stands, in this tree and in those that are linked to it
+        self.inner: Node | None = None  # node of the wrapped definition
+        self.front: Node = self  # node of the outermost wrapper
+        self.targets: tuple[
+            Node, ...
+        ] = ()  # possible transfers: sub-agents in order, then the parent
+        self.kept: Any = None  # data that the definition computed once for this place
+        # Agents that it called which are not in the tree.
+        self.detached: dict[int, Node] | None = None
+        self.places: dict[int, Node] | None = (
+            # Root only: the place of each definition in this tree and in linked trees.
+            None
+        )
         self.linked: dict[str, Node] | None = (
-            None  # of a root: the roots of all that can take over without being in the tree, by name; the same for each of them
+            # Root only: the roots of all agents that can take over from outside of the tree, by
+            # name. Linked trees share it.
+            None
         )
 
     def __repr__(self) -> str:
@@ -101,7 +158,10 @@ class Node:
 
     @property
     def tree_path(self) -> tuple[str, ...]:
-        """The names that lead here from the root of the tree. A definition that another one stands in front of is `INNER` in that one."""
+        """The names that lead here from the root of the tree.
+
+        A wrapped definition is `INNER` in its wrapper.
+        """
         depth, at = 0, self.front
         while at is not self:
             assert at.inner is not None
@@ -112,68 +172,89 @@ class Node:
 
     @property
     def root(self) -> Node:
-        """The topmost one of the tree that it stands in."""
+        """The root of its tree."""
         at = self.front
         while at.parent is not None:
             at = at.parent.front
         return at
 
     def find(self, tree_path: Sequence[str]) -> Node | None:
-        """What stands in that place of the tree of which this is the root."""
+        """Return the node at that path in the tree of this root."""
         if not tree_path:
             return None
-        at: Node | None = self if tree_path[0] == self.name else (self.linked or {}).get(tree_path[0])
+        at: Node | None = (
+            self if tree_path[0] == self.name else (self.linked or {}).get(tree_path[0])
+        )
         for name in tree_path[1:]:
             if at is None:
                 return None
-            at = at.inner if name == INNER else next((child for child in at.children if child.name == name), None)
+            at = (
+                at.inner
+                if name == INNER
+                else next((child for child in at.children if child.name == name), None)
+            )
         return at
 
     def named(self, name: str) -> Node | None:
-        """The agent of that name, in the tree of which this is the root, or in one that is linked to it."""
-        return next((node for tree in self.trees() for node in tree.walk() if node.name == name), None)
+        """Return the agent of that name in this root's tree, or in a linked one."""
+        return next(
+            (node for tree in self.trees() for node in tree.walk() if node.name == name), None
+        )
 
     def trees(self) -> Iterator[Node]:
-        """This root, and those of all trees that are linked to it."""
+        """Yield this root, and the roots of all linked trees."""
         yield self
         yield from (node for node in (self.linked or {}).values() if node is not self)
 
     def follower(self, agent: Definition) -> Node:
-        """Where a definition stands that takes over from one in this tree, or in one that is linked to it; it gets a place of its own if it has none."""
+        """Return the place of a definition that takes over, in this tree or a linked one.
+
+        A definition that has no place gets a new one.
+        """
         root = self.root
         if root.places is None:
             places: dict[int, Node] = {}
             for node in (node for tree in root.trees() for node in tree.walk()):
                 places.setdefault(id(node.agent), node)
-            root.places = places  # whole: others look at it meanwhile
+            root.places = places  # assigned as a whole, because others read it meanwhile
         found = root.places.get(id(agent))
         if found is None or found.agent is not agent:
             return build_tree(agent, tuple(root.trees()))
         return found if self._shares_front(found) else found.front
 
     def _shares_front(self, other: Node) -> bool:
-        """Whether what stands in front of the other one, and would see to what comes after it, does so for this one already, or for what is above it."""
+        """Return True if the wrapper of `other` also wraps this node or one of its ancestors."""
         at: Node | None = self
         while at is not None:
-            if at.front is not at and other.front is not other and at.front.parent is other.front.parent:
+            if (
+                at.front is not at
+                and other.front is not other
+                and at.front.parent is other.front.parent
+            ):
                 return True
             at = at.front.parent
         return False
 
     def target(self, name: str) -> Node | None:
-        """The agent of that name to which this one may hand over."""
+        """Return the agent of that name, if this one may transfer to it."""
         for node in self.targets:
             if node.name == name:
                 return node
         return None
 
     def no_target(self, name: str) -> str:
-        """What is said of a transfer to an agent that is not among those to which this one may hand over."""
+        """Return the error text for a transfer to an agent that is not a possible target."""
         known = ", ".join(node.name for node in self.targets) or "none"
-        return f"transfer failed: agent '{name}' not found when transferring from '{self.name}'. Agents that exist: {known}."
+        return (
+            f"transfer failed: agent '{name}' not found when transferring from '{self.name}'. "
+            f"Agents that exist: {known}."
+        )
 
     def node_of(self, agent: Definition) -> Node:
-        """Where a definition stands that this one casts; it gets a place of its own if it has none."""
+        """Return the place of a definition that this one calls.
+
+        A definition that has no place gets a new one.
+        """
         for child in self.children:
             if child.agent is agent:
                 return child
@@ -188,9 +269,10 @@ class Node:
 
 
 def build_tree(root: Definition, beside: Sequence[Node] = ()) -> Node:
-    """The tree under a definition. Raises `UsageError` if it is none: a cycle, a name twice, an agent with two parents.
+    """Build the tree under a definition.
 
-    It is linked to the trees that it is to stand `beside`; they are not linked to it.
+    Raises `UsageError` for a cycle, a duplicate name, or an agent with two parents. The new tree is
+    linked to the trees `beside` it, but not the other way round.
     """
     node = _build(root, None, ())
     trees = _link(node, beside)
@@ -203,10 +285,13 @@ def build_tree(root: Definition, beside: Sequence[Node] = ()) -> Node:
 
 
 def _link(root: Node, beside: Sequence[Node]) -> list[Node]:
-    """Build the trees of all agents to which one of these may hand over, and which do not stand in a tree yet. Returns the new ones, the root first."""
+    """Build the trees of all agents that one of these may hand off to, and that have no tree yet.
+
+    Returns the new trees, the root first.
+    """
     known = {id(node.agent): node.name for tree in beside for node in tree.walk()}
     trees, linked = [root], {**{tree.name: tree for tree in beside}, root.name: root}
-    for tree in trees:  # grows on the way
+    for tree in trees:  # grows in the loop
         known.update((id(node.agent), node.name) for node in tree.walk())
         for node in tree.walk():
             for agent in getattr(node.agent, "followers", ()):
@@ -214,7 +299,10 @@ def _link(root: Node, beside: Sequence[Node]) -> list[Node]:
                     continue
                 following = _build(agent, None, ())
                 if following.name in linked:
-                    msg = f"two agents are named {following.name!r}, and one of them takes over from {node.name!r}. Names are unique: rename one."
+                    msg = (
+                        f"two agents are named {following.name!r}, and one of them takes over "
+                        f"from {node.name!r}. Names are unique: rename one."
+                    )
                     raise UsageError(msg, agent=following.name)
                 known[id(agent)] = following.name
                 linked[following.name] = following
@@ -228,8 +316,17 @@ def _link(root: Node, beside: Sequence[Node]) -> list[Node]:
 def _build(agent: Definition, parent: Node | None, above: tuple[Definition, ...]) -> Node:
     _check_definition(agent, parent)
     if any(agent is other for other in above):
-        circle = " -> ".join(other.name for other in (*above[next(i for i, other in enumerate(above) if other is agent) :], agent))
-        msg = f"the agents form a circle: {circle}. An agent cannot be under itself; to go back to a parent, no sub-agent is needed."
+        circle = " -> ".join(
+            other.name
+            for other in (
+                *above[next(i for i, other in enumerate(above) if other is agent) :],
+                agent,
+            )
+        )
+        msg = (
+            f"the agents form a circle: {circle}. An agent cannot be under itself; to go back to "
+            "a parent, no sub-agent is needed."
+        )
         raise UsageError(msg, agent=agent.name)
     node = Node(agent, parent)
     path = (*above, agent)
@@ -242,17 +339,31 @@ def _build(agent: Definition, parent: Node | None, above: tuple[Definition, ...]
     targets = list(node.children) if agent.allows_transfer else []
     if node.inner is not None and node.inner.agent.allows_transfer:
         targets += node.inner.children
-    if parent is not None and parent.agent.allows_transfer and not agent.disallow_transfer_to_parent:
+    if (
+        parent is not None
+        and parent.agent.allows_transfer
+        and not agent.disallow_transfer_to_parent
+    ):
         targets.append(parent)
     node.targets = tuple(targets)
     return node
 
 
-_PARTS: Final = ("description", "sub_agents", "disallow_transfer_to_parent", "history", "hooks", "on_failure", "allows_transfer", "wrapped", "unique_children")
+_PARTS: Final = (
+    "description",
+    "sub_agents",
+    "disallow_transfer_to_parent",
+    "history",
+    "hooks",
+    "on_failure",
+    "allows_transfer",
+    "wrapped",
+    "unique_children",
+)
 
 
 def _check_definition(agent: Definition, parent: Node | None) -> None:
-    """Raise, if that is no agent, or lacks what all agents have."""
+    """Raise if `agent` is not an agent, or lacks an attribute that all agents have."""
     where = f" among the sub-agents of {parent.name!r}" if parent is not None else ""
     instead = "give a ChatModelAgent, a workflow, or your own subclass of Agent."
     if isinstance(agent, type):
@@ -262,11 +373,17 @@ def _check_definition(agent: Definition, parent: Node | None) -> None:
         msg = f"{agent!r}{where} is no agent: {instead}"
         raise UsageError(msg)
     if not isinstance(getattr(agent, "name", None), str):
-        msg = f"{agent!r}{where} is no agent, for it has no name: {instead} One with an __init__ of its own calls super().__init__(name=...)."
+        msg = (
+            f"{agent!r}{where} is no agent, for it has no name: {instead} One with an __init__ "
+            "of its own calls super().__init__(name=...)."
+        )
         raise UsageError(msg)
     if missing := [part for part in _PARTS if not hasattr(agent, part)]:
         what = f"a {type(agent).__name__}, which has no {', '.join(missing)}"
-        msg = f"agent {agent.name!r}{where} is {what}: derive it from understudy.actors.Agent, and call super().__init__(name=...)."
+        msg = (
+            f"agent {agent.name!r}{where} is {what}: derive it from offbook.actors.Agent, and "
+            "call super().__init__(name=...)."
+        )
         raise UsageError(msg, agent=agent.name)
 
 
@@ -280,16 +397,21 @@ def _check_names(root: Node) -> None:
             continue
         if other.agent is node.agent:
             msg = (
-                f"agent {node.name!r} has two parents: {_owner(other)} and {_owner(node)}. An agent has one place in a tree: "
-                "make a second one under another name, or give it to one of them as a tool (agent.as_tool())."
+                f"agent {node.name!r} has two parents: {_owner(other)} and {_owner(node)}. "
+                "An agent has one place in a tree: "
+                "make a second one under another name, or give it to one of them as a tool "
+                "(agent.as_tool())."
             )
         else:
-            msg = f"two agents are named {node.name!r}: one under {_owner(other)}, one under {_owner(node)}. Names are unique in a tree: rename one."
+            msg = (
+                f"two agents are named {node.name!r}: one under {_owner(other)}, one under "
+                f"{_owner(node)}. Names are unique in a tree: rename one."
+            )
         raise UsageError(msg, agent=node.name)
 
 
 def _by_position(one: Node, two: Node) -> bool:
-    """Whether both are children of workflows that know them by position, and not of the same one; or below such."""
+    """Return True if both are below different workflows that know their children by position."""
     lines = []
     for node in (one, two):
         line = []
@@ -299,7 +421,11 @@ def _by_position(one: Node, two: Node) -> bool:
                 line.append(at)
             at = at.parent
         lines.append(line)
-    return bool(lines[0] and lines[1]) and not (set(lines[0]) & set(lines[1])) and lines[0][0].parent is not lines[1][0].parent
+    return (
+        bool(lines[0] and lines[1])
+        and not (set(lines[0]) & set(lines[1]))
+        and lines[0][0].parent is not lines[1][0].parent
+    )
 
 
 def _owner(node: Node) -> str:

@@ -1,24 +1,25 @@
-"""The command `understudy`. Needs the extra `cli`.
+"""The command `offbook`. Needs the extra `cli`.
 
-    loading           an agent from a file or a module
-    stores            a store by its address
-    terminal          what is written, and how it is read there: a package
-    answers           what a run waits for, asked in the terminal
-    turns             one run, shown as it goes; Ctrl-C cancels it
-    conversation      `understudy run`, and `resume`
-    kept              `understudy runs`, `show`, `cancel`, `forget`, `retry`
-    pictures          `understudy graph`, `timeline`
-    demo              `understudy demo`
-    doctor            `understudy doctor`
-    live_stats        `understudy stats`
-    console_command   `understudy console`
-    serving           `understudy serve`: what it checks, and the server
+    loading           loads an agent from a file or a module
+    stores            opens a store by its address
+    terminal          a package: terminal output
+    answers           asks for answers to interrupts
+    turns             shows one run as it happens; Ctrl-C cancels it
+    conversation      `offbook run`, and `resume`
+    kept              `offbook runs`, `show`, `cancel`, `forget`, `retry`
+    copies            `offbook hold`, `release`, `backup`, `export`, `import`
+    pictures          `offbook graph`, `timeline`
+    demo              `offbook demo`
+    doctor            `offbook doctor`
+    live_stats        `offbook stats`
+    console_command   `offbook console`
+    serving           `offbook serve`: the checks, and the server
     mcp_serving       the same with `--mcp`: an agent as a tool
-    guarded           errors become one line, and exit codes
-    store_commands    the subcommands that are about a store, and their options
-    service_commands  those that are about a machine or a service
-    commands          the others, and all of them together
+    guarded           one-line errors, and exit codes
+    store_commands    the subcommands for a store, and their options
+    service_commands  the subcommands for a machine or a service
+    commands          the other subcommands, and the app
     main              the entry point
 
-It must never be imported by anything else, and typer only when a command runs.
+Nothing else imports this package, and typer is imported only when a command runs.
 """

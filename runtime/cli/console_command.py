@@ -1,6 +1,6 @@
-"""`understudy console`: the page on which one sees what is going on.
+"""`offbook console`: a web page that shows the state of runs and acts on them.
 
-Owns: what of its options the console is given. The console itself is a room of its own, with an extra of its own.
+This module passes its options to the console, which is a separate package with a separate extra.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONSOLE: Final = ".console"
 
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
-    """What the command was given."""
+    """The options of the command."""
 
     target: str | None = None
     store: str | None = None
@@ -34,24 +34,34 @@ class ConsoleOptions:
 
 
 def open_console(options: ConsoleOptions) -> int:
-    """Serve it until Ctrl-C."""
+    """Serve the console until Ctrl-C."""
     try:
-        serve_console: Any = importlib.import_module(_CONSOLE, __package__.rpartition(".")[0]).serve_console
+        serve_console: Any = importlib.import_module(
+            _CONSOLE, __package__.rpartition(".")[0]
+        ).serve_console
     except ImportError as error:
-        msg = f"understudy console needs the extra `console`: pip install 'understudy[console]' ({error})."
+        msg = (
+            f"offbook console needs the extra `console`: pip install 'offbook[console]' ({error})."
+        )
         raise UsageError(msg) from error
-    import_agents()  # types of theirs stand in what a store holds
+    import_agents()  # a store may contain their types
     token = _token(options.token_env)
     found = None if options.target is None else load(options.target)
     if isinstance(found, Runner):
         if options.store is not None:
-            msg = f"{options.target} is a Runner, which has a store of its own: leave --store out."
+            msg = f"{options.target} is a Runner with its own store. Omit --store."
             raise UsageError(msg)
         serve_console(found, host=options.host, port=options.port, token=token, say=Screen().say)
         return 0
-    store = existing_store_at(options.store) if found is None else store_at(chosen_address(options.store))
+    store = (
+        existing_store_at(options.store)
+        if found is None
+        else store_at(chosen_address(options.store))
+    )
     try:
-        serve_console(found, store=store, host=options.host, port=options.port, token=token, say=Screen().say)
+        serve_console(
+            found, store=store, host=options.host, port=options.port, token=token, say=Screen().say
+        )
     finally:
         asyncio.run(store.aclose())
     return 0
@@ -62,6 +72,6 @@ def _token(name: str | None) -> str | None:
         return None
     token = os.environ.get(name, "").strip()
     if not token:
-        msg = f"--token-env {name}: that variable is not set, or empty."
+        msg = f"--token-env {name}: this variable is not set or is empty. Set it."
         raise UsageError(msg)
     return token

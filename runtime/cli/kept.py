@@ -1,6 +1,6 @@
-"""What is in a store: `understudy runs`, `show`, `cancel`, `forget`, and `retry`.
+"""The runs in a store: `offbook runs`, `show`, `cancel`, `forget`, and `retry`.
 
-Owns: how runs are shown as lines, and what is done to one of them. It must never play an agent, but for `retry`, which is given one.
+Only `retry` runs an agent, and takes it as an argument.
 """
 
 from __future__ import annotations
@@ -19,24 +19,43 @@ from ..errors import CheckpointError, UsageError
 from ..observe.event_json import Json, event_json, plain
 from ..observe.timeline_axis import duration_text
 from ..runner import Runner
+from ..shown_text import in_line
 from ..stores import Store
-from .answers import question_of
+from .answers import question_lines, question_of
 from .conversation import FAILED, runner_of, wanted_target
 from .loading import import_agents
 from .stores import chosen_address, existing_store_at
 from .terminal.event_view import EventView
 from .terminal.screen import Screen, one_line
+from .terminal.shell import quoted, suggested
 from .turns import play
 
-__all__ = ["ListOptions", "cancel_run", "forget_runs", "info_json", "list_runs", "looked", "looking_runner", "retry_run", "show_run"]
+__all__ = [
+    "ListOptions",
+    "cancel_run",
+    "forget_runs",
+    "info_json",
+    "list_runs",
+    "looked",
+    "looking_runner",
+    "retry_run",
+    "show_run",
+]
 
-_STYLES: Final = {"running": "cyan", "interrupted": "yellow", "completed": "green", "failed": "red", "cancelled": "yellow", "stuck": "bold red"}
+_STYLES: Final = {
+    "running": "cyan",
+    "interrupted": "yellow",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "stuck": "bold red",
+}
 _AT_REST: Final = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """Which runs are wanted."""
+    """The filters of the list."""
 
     status: Sequence[str] = ()
     session: str | None = None
@@ -47,13 +66,16 @@ class ListOptions:
     as_json: bool = False
 
 
-def looking_runner(store: Store, name: str = "understudy") -> Runner:
-    """A Runner that only looks at what is in a store. What is asked for by the agent's name is asked for by that one."""
+def looking_runner(store: Store, name: str = "offbook") -> Runner:
+    """Return a Runner that only inspects a store.
+
+    Requests by the agent's name use this name.
+    """
     return Runner(LookOnly(name), store=store, durability="step")
 
 
 def looked(store: str | None, work: Callable[[Runner], Awaitable[int]]) -> int:
-    """Do that with a Runner that only looks, on a loop of its own, and close the store."""
+    """Call `work` with a Runner that only inspects, on a new event loop, and close the store."""
     import_agents()
 
     async def main() -> int:
@@ -63,7 +85,7 @@ def looked(store: str | None, work: Callable[[Runner], Awaitable[int]]) -> int:
         except CheckpointError as error:
             if "is not registered" not in str(error):
                 raise
-            msg = f"{error} --load FILE imports what registers it."
+            msg = f"{error} Pass --load FILE, with the file that registers it."
             raise CheckpointError(msg) from error
         finally:
             await opened.aclose()
@@ -72,24 +94,31 @@ def looked(store: str | None, work: Callable[[Runner], Awaitable[int]]) -> int:
 
 
 def list_runs(store: str | None, options: ListOptions) -> int:
-    """The runs, a line for each, the newest first."""
+    """List the runs, a line for each, the newest first."""
 
     async def work(runner: Runner) -> int:
         labels = _labels(options.labels)
-        found = await runner.runs(list(options.status) or None, options.session, options.agent, labels, limit=options.limit, after=options.after)
+        found = await runner.runs(
+            list(options.status) or None,
+            options.session,
+            options.agent,
+            labels,
+            limit=options.limit,
+            after=options.after,
+        )
         screen = Screen()
         if options.as_json:
             for info in found:
                 screen.say(json.dumps(info_json(info)))
             return 0
         if not found:
-            Screen().say(f"no such runs in {chosen_address(store)}", "dim")
+            Screen().say(f"no matching runs in {chosen_address(store)}", "dim")
             return 0
-        room = max(len(info.id) for info in found)
+        room = max(len(in_line(info.id)) for info in found)
         for info in found:
             _line(info, room, screen)
         if len(found) == options.limit:
-            screen.say(f"more: --after {found[-1].id}", "dim")
+            screen.say(f"more: --after {quoted(found[-1].id)}", "dim")
         return 0
 
     return looked(store, work)
@@ -100,39 +129,45 @@ def _labels(given: Sequence[str]) -> dict[str, str] | None:
     for label in given:
         name, equals, value = label.partition("=")
         if not equals:
-            msg = f"--label {label}: write NAME=VALUE."
+            msg = f"--label must be NAME=VALUE, got {label}."
             raise UsageError(msg)
         found[name] = value
     return found or None
 
 
 def _line(info: RunInfo, room: int, screen: Screen) -> None:
-    screen.write(f"{info.id:<{room}}  ")
+    screen.write(f"{in_line(info.id):<{room}}  ")
     screen.write(f"{info.status.value:<11}", _STYLES.get(info.status.value, ""))
-    text = f"  {_ago(info.started):>7}  {info.agent}{_about(info)}"
+    text = f"  {_ago(info.started):>7}  {in_line(info.agent)}{_about(info)}"
     used = room + 13
     screen.say(_kept_line(text, screen.width - used) if screen.is_terminal else text.rstrip())
 
 
 def _kept_line(text: str, most: int) -> str:
-    """A text of so many characters at most, with its own spaces."""
+    """Truncate a text to `most` characters, retaining its spaces."""
     text = text.rstrip()
     return text if len(text) <= most else f"{text[: max(0, most - 1)]}…"
 
 
 def _about(info: RunInfo) -> str:
     if info.waiting:
-        return f": {question_of(info.waiting[0], 120)}" + (f" (and {len(info.waiting) - 1} more)" if len(info.waiting) > 1 else "")
+        return f": {question_of(info.waiting[0], 120)}" + (
+            f" (and {len(info.waiting) - 1} more)" if len(info.waiting) > 1 else ""
+        )
     return f": {one_line(info.error, 200)}" if info.error else ""
 
 
 def _ago(moment: datetime) -> str:
     seconds = max(0.0, (datetime.now(UTC) - moment).total_seconds())
-    return duration_text(seconds).split(" ")[0] + duration_text(seconds).split(" ")[1] if seconds >= 1 else "now"
+    return (
+        duration_text(seconds).split(" ")[0] + duration_text(seconds).split(" ")[1]
+        if seconds >= 1
+        else "now"
+    )
 
 
 def show_run(store: str | None, run_id: str, *, as_json: bool) -> int:
-    """What the store says of a run, its events, and what it waits for."""
+    """Show the stored facts of a run, its events, and its interrupts."""
 
     async def work(runner: Runner) -> int:
         life = await runner.life(run_id)
@@ -144,17 +179,29 @@ def show_run(store: str | None, run_id: str, *, as_json: bool) -> int:
         if info is not None:
             for name, text in _facts(info):
                 screen.write(f"{name:<9} ", "dim")
-                screen.say(text, _STYLES.get(text, ""))
+                screen.say(in_line(text), _STYLES.get(text, ""))
             screen.say()
         view = EventView(screen)
         for event in life.shown:
             view.show(event)
         view.end()
-        waiting = life.info.waiting if life.info is not None else life.result.interrupts if life.result is not None else ()
+        waiting = (
+            life.info.waiting
+            if life.info is not None
+            else life.result.interrupts
+            if life.result is not None
+            else ()
+        )
         for context in waiting:
-            screen.say(f"waits: {question_of(context, screen.width - 10)}", "bold yellow")
+            first, *more = question_lines(context, screen.width - 7)
+            screen.say(f"waits: {first}", "bold yellow")
+            for line in more:
+                screen.say(line)
+            screen.say(f"as {context.id}", "dim")
         if waiting:
-            screen.say(f"answer it: understudy resume {run_id} FILE:agent{f' --store {store}' if store else ''}", "dim")
+            screen.say(
+                f"answer it: {suggested('resume', run_id, 'FILE:agent', store=store)}", "dim"
+            )
         return 0
 
     return looked(store, work)
@@ -164,7 +211,15 @@ def _facts(info: RunInfo) -> list[tuple[str, str]]:
     usage = info.usage
     took = (info.ended or info.updated) - info.started
     found = [("run", info.id), ("status", info.status.value), ("agent", info.agent)]
-    found.append(("started", f"{info.started.astimezone():%Y-%m-%d %H:%M:%S}, for {duration_text(took.total_seconds())}"))
+    found.append(
+        (
+            "started",
+            (
+                f"{info.started.astimezone():%Y-%m-%d %H:%M:%S}, for "
+                f"{duration_text(took.total_seconds())}"
+            ),
+        )
+    )
     if info.session_id:
         found.append(("session", info.session_id))
     if info.checkpoint_id != info.id:
@@ -173,17 +228,28 @@ def _facts(info: RunInfo) -> list[tuple[str, str]]:
     if info.attempts:
         found.append(("lost", f"its process, {info.attempts} times"))
     if usage.requests:
-        found.append(("models", f"{usage.requests:,} calls, {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"))
+        found.append(
+            (
+                "models",
+                (
+                    f"{usage.requests:,} calls, {usage.input_tokens:,} tokens in, "
+                    f"{usage.output_tokens:,} out"
+                ),
+            )
+        )
     if info.error:
         found.append(("error", one_line(info.error, 1000)))
     return found
 
 
 def info_json(info: RunInfo) -> dict[str, Json]:
-    """A run as one object."""
+    """Return a run as one JSON object."""
     value = plain(info)
     assert isinstance(value, dict)
-    waiting: list[Json] = [{"id": one.id, "question": question_of(one, 500), "info": plain(one.info)} for one in info.waiting]
+    waiting: list[Json] = [
+        {"id": one.id, "question": question_of(one, 500), "info": plain(one.info)}
+        for one in info.waiting
+    ]
     return {**value, "status": info.status.value, "waiting": waiting}
 
 
@@ -195,38 +261,42 @@ def cancel_run(store: str | None, run_id: str) -> int:
         assert runner.store is not None
         screen = Screen()
         if info.status is not RunStatus.RUNNING:
-            what = "has ended already" if info.status in _AT_REST else "is not at work"
-            msg = f"run {run_id} {what}: it is {info.status.value}. To remove it: understudy forget {run_id}."
+            what = "has already ended" if info.status in _AT_REST else "is not running"
+            msg = (
+                f"run {in_line(run_id)} {what}: it is {info.status.value}. To delete it: "
+                f"{suggested('forget', run_id, store=store)}."
+            )
             raise UsageError(msg)
         watched = looking_runner(runner.store, info.agent).attach(run_id, after=info.steps)
         watched.cancel()
         result = await watched
-        screen.say(f"{run_id} is {result.status.value}")
+        screen.say(f"{in_line(run_id)} is {result.status.value}")
         return 0 if result.status is RunStatus.CANCELLED else FAILED
 
     return looked(store, work)
 
 
 def forget_runs(store: str | None, run_ids: Sequence[str]) -> int:
-    """Remove all that the store holds of them."""
+    """Delete everything stored of these runs."""
 
     async def work(runner: Runner) -> int:
         for run_id in run_ids:
-            await runner.info(run_id)  # raises, if there is none
+            await runner.info(run_id)  # raises if there is none
             await runner.forget(run_id)
-            Screen().say(f"{run_id} is forgotten")
+            Screen().say(f"{in_line(run_id)} is deleted")
         return 0
 
     return looked(store, work)
 
 
 def retry_run(store: str | None, run_id: str, target: str | None) -> int:
-    """Give a run that was set aside another life, and play it here."""
+    """Retry a stuck run here."""
     existing_store_at(store)
     screen = Screen()
-    with runner_of(wanted_target("retry", run_id, target), store, keeps=True) as runner:
+    with runner_of(wanted_target("retry", run_id, target), store) as runner:
         loop = runner.choose_system().loop
-        asyncio.run_coroutine_threadsafe(runner.info(run_id), loop).result()  # raises, if there is none
+        # Raises if there is none.
+        asyncio.run_coroutine_threadsafe(runner.info(run_id), loop).result()
         again = asyncio.run_coroutine_threadsafe(runner.retry(run_id), loop).result()
         view = EventView(screen)
         result = play(again, view.show, view.end)

@@ -1,6 +1,6 @@
-"""`understudy stats`: a running service, looked at through its console's address.
+"""`offbook stats`: the state of a running service, requested from its console.
 
-Owns: what is asked for, and how it is shown. It must never send the token elsewhere than to that address.
+The token is sent only to the console's address.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MISSING: Final = 404
 
 @dataclass(frozen=True, slots=True)
 class StatsOptions:
-    """What the command was given."""
+    """The options of the command."""
 
     address: str
     token: str | None = None
@@ -39,7 +39,7 @@ class StatsOptions:
 
 
 def watch(options: StatsOptions) -> int:
-    """Show it: once, or again and again, until Ctrl-C."""
+    """Show the state: once, or repeatedly until Ctrl-C."""
     screen = Screen()
     if options.as_json:
         while True:
@@ -55,43 +55,60 @@ def watch(options: StatsOptions) -> int:
 
     with Live(Text(""), auto_refresh=False) as live:
         while True:
-            live.update(Text("\n".join(stats_lines(fetch_stats(options), screen.width))), refresh=True)
+            live.update(
+                Text("\n".join(stats_lines(fetch_stats(options), screen.width))), refresh=True
+            )
             time.sleep(options.every)
 
 
 def fetch_stats(options: StatsOptions) -> Mapping[str, Any]:
-    """What the service says of itself. Raises a `UsageError` that says what is wrong with the address."""
+    """Fetch the statistics of the service.
+
+    Raises a `UsageError` that explains a problem with the address.
+    """
     parts = urlsplit(options.address if "://" in options.address else f"http://{options.address}")
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        msg = f"stats {options.address}: give the address of a console, such as http://127.0.0.1:8737/?token=..."
+        msg = (
+            f"ADDRESS must be the address of a console, such as "
+            f"http://127.0.0.1:8737/#token=..., got {options.address}."
+        )
         raise UsageError(msg)
-    token = options.token or "".join(parse_qs(parts.query).get("token", [])[:1])
+    token = options.token or "".join(parse_qs(parts.fragment).get("token", [])[:1])
     shown = urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/api/stats", "", ""))
-    request = urllib.request.Request(shown, headers={"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})})  # noqa: S310 -- http(s)
+    request = urllib.request.Request(  # noqa: S310 -- http(s)
+        shown,
+        headers={
+            "Accept": "application/json",
+            **({"Authorization": f"Bearer {token}"} if token else {}),
+        },
+    )
     try:
         with _opener().open(request, timeout=_SECONDS) as reply:
             found = json.loads(reply.read(_MOST))
     except urllib.error.HTTPError as error:
         error.close()
         if error.code in _REFUSED:
-            msg = f"stats: {shown} wants the token of the console: give the whole address that the console has shown, or --token."
+            msg = (
+                f"stats: {shown} requires the console's token. Pass the whole address that the "
+                "console printed, or --token."
+            )
         elif error.code == _MISSING:
-            msg = f"stats: there is no console at {shown} (404): give the address of its page."
+            msg = f"stats: there is no console at {shown} (404). Pass the address of its page."
         else:
-            msg = f"stats: {shown} says {error.code} {error.reason}."
+            msg = f"stats: {shown} returned {error.code} {error.reason}."
         raise UsageError(msg) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         msg = f"stats: {shown} does not answer: {reason}."
         raise UsageError(msg) from None
     if not isinstance(found, dict) or not isinstance(found.get("system"), dict):
-        msg = f"stats: what {shown} says is nothing that a console says."
+        msg = f"stats: {shown} is not a console: it returned something else."
         raise UsageError(msg)
     return found
 
 
 class _StaysThere(urllib.request.HTTPRedirectHandler):
-    """A token is sent to the address that the user has given, and no further."""
+    """Refuses redirects: a token is only sent to the address that the user has passed."""
 
     def redirect_request(self, *_args: object, **_kwargs: object) -> None:
         return None
@@ -102,24 +119,46 @@ def _opener() -> urllib.request.OpenerDirector:
 
 
 def stats_lines(stats: Mapping[str, Any], width: int) -> list[str]:
-    """The lines of one look."""
+    """Format the statistics as lines."""
     system, runs = stats["system"], stats.get("runs") or {}
     more = set(stats.get("more") or ())
     rate = system.get("handled_per_second")
-    handled = f"handled {system.get('handled', 0):,}{'' if rate is None else f' ({rate:,.0f} a second)'}"
+    handled = (
+        f"handled {system.get('handled', 0):,}{'' if rate is None else f' ({rate:,.0f} per s)'}"
+    )
     lines = [
-        f"{system.get('name', 'system')}: {system.get('state', '?')}, {system.get('actors', 0):,} actors, {system.get('queued', 0):,} messages wait",
-        f"{handled}, restarts {system.get('restarts', 0):,}, dead letters {system.get('dead_letters', 0):,}",
+        (
+            f"{system.get('name', 'system')}: {system.get('state', '?')}, "
+            f"{system.get('actors', 0):,} actors, {system.get('queued', 0):,} messages queued"
+        ),
+        (
+            f"{handled}, restarts {system.get('restarts', 0):,}, dead letters "
+            f"{system.get('dead_letters', 0):,}"
+        ),
     ]
-    counts = [f"{count:,}{'+' if name in more else ''} {name}" for name, count in runs.items() if isinstance(count, int) and count]
+    counts = [
+        f"{count:,}{'+' if name in more else ''} {name}"
+        for name, count in runs.items()
+        if isinstance(count, int) and count
+    ]
     lines.append(f"runs: {', '.join(counts) or 'none'}")
-    classes = sorted((system.get("by_class") or {}).items(), key=lambda one: -one[1])[:_MOST_CLASSES]
+    classes = sorted((system.get("by_class") or {}).items(), key=lambda one: -one[1])[
+        :_MOST_CLASSES
+    ]
     if classes:
         lines.append("actors: " + ", ".join(f"{count:,} {name}" for name, count in classes))
-    lines += [f"  {depth:,} wait at {path}" for path, depth in (system.get("deepest") or []) if depth]
+    lines += [
+        f"  {depth:,} queued at {path}" for path, depth in (system.get("deepest") or []) if depth
+    ]
     slowest = system.get("slowest_handler")
     if slowest:
-        lines.append(f"slowest: {slowest.get('handler')} of {slowest.get('actor')} held the loop for {duration_text(float(slowest.get('seconds', 0)))}")
+        lines.append(
+            f"slowest: {slowest.get('handler')} of {slowest.get('actor')} blocked the loop for "
+            f"{duration_text(float(slowest.get('seconds', 0)))}"
+        )
     if stats.get("problem"):
         lines.append(f"the store: {stats['problem']}")
-    return [one_line(line, width) if not line.startswith(" ") else f"  {one_line(line, width - 2)}" for line in lines]
+    return [
+        one_line(line, width) if not line.startswith(" ") else f"  {one_line(line, width - 2)}"
+        for line in lines
+    ]

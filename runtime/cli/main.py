@@ -1,7 +1,4 @@
-"""The entry point of the command `understudy`.
-
-Owns: what is said where the extra is missing. It must not import typer before that.
-"""
+"""The entry point of the command `offbook`. It reports a missing extra before it imports typer."""
 
 from __future__ import annotations
 
@@ -17,5 +14,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "click", "rich"):
             raise
-        sys.exit("understudy: the command needs typer, which is not installed: pip install 'understudy[cli]'.")
+        sys.exit(
+            "offbook: the command needs typer, which is not installed: pip install 'offbook[cli]'."
+        )
     app()

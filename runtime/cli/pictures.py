@@ -1,7 +1,4 @@
-"""`understudy graph` and `understudy timeline`: pictures of agents and of runs.
-
-Owns: in which form, and where they are written.
-"""
+"""`offbook graph` and `offbook timeline`: pictures of agents and of runs."""
 
 from __future__ import annotations
 
@@ -19,17 +16,33 @@ from .terminal.screen import Screen
 
 __all__ = ["draw_graph", "draw_timeline"]
 
-_GRAPHS: Final[Mapping[str, Callable[[Graph], str]]] = {"text": Graph.text, "mermaid": Graph.mermaid, "svg": Graph.svg}
-_TIMELINES: Final[Mapping[str, Callable[[Timeline], str]]] = {"svg": Timeline.svg, "html": Timeline.html}
-_ENDINGS: Final[Mapping[str, str]] = {".svg": "svg", ".html": "html", ".htm": "html", ".mmd": "mermaid", ".txt": "text"}
+_GRAPHS: Final[Mapping[str, Callable[[Graph], str]]] = {
+    "text": Graph.text,
+    "mermaid": Graph.mermaid,
+    "svg": Graph.svg,
+}
+_TIMELINES: Final[Mapping[str, Callable[[Timeline], str]]] = {
+    "svg": Timeline.svg,
+    "html": Timeline.html,
+}
+_ENDINGS: Final[Mapping[str, str]] = {
+    ".svg": "svg",
+    ".html": "html",
+    ".htm": "html",
+    ".mmd": "mermaid",
+    ".txt": "text",
+}
 
 
 def draw_graph(target: str, form: str | None, output: str | None) -> int:
-    """The tree of agents."""
+    """Draw the tree of agents."""
     found = load(target)
     chosen = _form(form, output, ("text", *_GRAPHS))
     if not hasattr(found, "sub_agents") and not hasattr(found, "query"):
-        msg = f"{target} is no agent, but {found!r:.60}: name an agent or a Runner, as in agents.py:weather."
+        msg = (
+            f"{target} must be an agent or a Runner, got {found!r:.60}. Name one, as in "
+            "agents.py:weather."
+        )
         raise UsageError(msg)
     picture = graph(found)
     _write(picture.text() if chosen == "text" else _GRAPHS[chosen](picture), output)
@@ -37,28 +50,36 @@ def draw_graph(target: str, form: str | None, output: str | None) -> int:
 
 
 def draw_timeline(store: str | None, run_id: str, form: str | None, output: str | None) -> int:
-    """A run over time."""
+    """Draw a run over time."""
     chosen = _form(form, output, ("text", *_TIMELINES))
 
     async def work(runner: Runner) -> int:
         picture = timeline_of(await runner.life(run_id))
         screen = Screen()
-        _write(picture.text(screen.width, ascii=screen.is_plain and output is None) if chosen == "text" else _TIMELINES[chosen](picture), output)
+        _write(
+            picture.text(screen.width, ascii=screen.is_plain and output is None)
+            if chosen == "text"
+            else _TIMELINES[chosen](picture),
+            output,
+        )
         return 0
 
     return looked(store, work)
 
 
 def _form(form: str | None, output: str | None, known: tuple[str, ...]) -> str:
-    """What is wanted: what `--form` says, or how the file ends."""
+    """Return the output format: from `--form`, or the suffix of the file."""
     ending = Path(output).suffix.lower() if output else ""
     endings = [one for one, of in _ENDINGS.items() if of in known]
     if form is None and ending and ending not in endings:
-        msg = f"--output {output}: no form ends in {ending}. End it in {', '.join(endings)}, or say which one by --form."
+        msg = (
+            f"--output {output}: no format has the suffix {ending}. Use {', '.join(endings)}, or "
+            "pass --form."
+        )
         raise UsageError(msg)
     chosen = form or _ENDINGS.get(ending, "text")
     if chosen not in known:
-        msg = f"--form {chosen}: give one of {', '.join(dict.fromkeys(known))}."
+        msg = f"--form {chosen}: pass one of {', '.join(dict.fromkeys(known))}."
         raise UsageError(msg)
     return chosen
 

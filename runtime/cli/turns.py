@@ -1,6 +1,6 @@
-"""One run, played in a terminal: its events are shown as they come, and Ctrl-C cancels it.
+"""Shows one run in a terminal: its events as they happen; Ctrl-C cancels it.
 
-Owns: the way from the run, which lives on the system's own loop, to the main thread, which shows it and takes Ctrl-C. It must never end the program.
+The run lives on the system's own event loop; the main thread shows it and receives Ctrl-C.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ __all__ = ["play"]
 
 _Item: TypeAlias = "AgentEvent | BaseException | None"
 _AHEAD: Final = 256
-"""Events that are read ahead of what is shown: a terminal that is slow slows the run."""
+"""The number of events that are buffered before they are shown: a slow terminal slows the run."""
 
 
-def play(run: Run, show: Callable[[AgentEvent], object], on_cancel: Callable[[], object]) -> RunResult:
-    """Show all events of a run, and return its result. The first Ctrl-C cancels the run, which is told by `on_cancel`; the second raises."""
+def play(
+    run: Run, show: Callable[[AgentEvent], object], on_cancel: Callable[[], object]
+) -> RunResult:
+    """Show all events of a run, and return its result.
+
+    The first Ctrl-C calls `on_cancel` and cancels the run; the second raises.
+    """
     events: queue.Queue[_Item] = queue.Queue(_AHEAD)
-    reader = threading.Thread(target=_read, args=(run, events), name="understudy-turn", daemon=True)
+    reader = threading.Thread(target=_read, args=(run, events), name="offbook-turn", daemon=True)
     reader.start()
     was_cancelled = False
     while True:

@@ -1,24 +1,27 @@
 """The same program on many machines, on Ray: `Cluster.start("shop:host", name="shop", hosts=8)`.
 
-Web workers that share a PostgreSQL or Redis, and call `recover()`, do not need it: docs/guides/scaling.md says who does. Ray places processes and carries
-calls; this room adds who may write a session, order, runs that go on after a loss, and drain. Where a key belongs is a hint; the store is the truth.
+Web workers that share a PostgreSQL or Redis, and call `recover()`, do not need it;
+docs/guides/scaling.md explains when a cluster is useful. Ray places processes and carries calls.
+This package adds exclusive session writers, message order, runs that survive a loss, and draining.
+The placement of a key is only a hint; the store is authoritative.
 
-    errors           what can go wrong
-    limits, spec     how much a host takes on; what it is started with
-    names            what is named as "module:attribute"
-    placement        where a key belongs
-    host_list        the hosts, as they keep their list in the store
-    link_order       requests in order, none lost, none done twice
-    event_batch      events and results as bytes
-    run_form         what is asked of a run, as bytes
-    control          what a host says of itself
-    transport        what is needed of whatever starts processes and carries bytes
-    host             the process in which runs live
-    client           the program that asks for them
-    on_ray           the one transport that there is
-    __main__         the command: python -m understudy.runtime.cluster
+    errors            the errors of a cluster
+    limits, spec      the limits of a host; the data that it is started with
+    names             objects named as "module:attribute"
+    placement         the host that a key belongs to
+    host_list         the list of hosts, stored by the hosts
+    link_order        requests in order, none lost, none done twice
+    event_batch       events and results as bytes
+    run_form          requests for runs as bytes
+    control           a host's report about itself
+    transport         the interface for starting processes and carrying bytes
+    host              the process that runs the agents
+    client            the program that requests runs
+    on_ray            the only transport
+    __main__          the command: python -m offbook.runtime.cluster
 
-It must never pickle a value, nor load what a message names and the cluster does not allow. `import understudy.runtime` imports nothing of it.
+No value is pickled, and an object named by a message is loaded only if the cluster allows it.
+`import offbook.runtime` imports nothing of this package.
 """
 
 from .client.cluster import Cluster
@@ -28,6 +31,7 @@ from .client.run import ClusterRun
 from .client.runner import ClusterRunner
 from .client.session import ClusterSession
 from .client.stats import ClusterStats, HostStats
+from .client.watch import HostChange
 from .errors import ClusterBusy, ClusterError, HostLost, VersionMismatch
 
 __all__ = [
@@ -38,6 +42,7 @@ __all__ = [
     "ClusterRunner",
     "ClusterSession",
     "ClusterStats",
+    "HostChange",
     "HostLost",
     "HostStats",
     "KeyedActor",

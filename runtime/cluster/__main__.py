@@ -1,6 +1,6 @@
-"""The command: `python -m understudy.runtime.cluster start|status|scale|drain|roll|stop|follow`.
+"""The command: `python -m offbook.runtime.cluster start|status|scale|drain|roll|stop|follow`.
 
-Owns: the words of the command line. It must never do what `Cluster` does not offer.
+It offers the operations of `Cluster`.
 """
 
 from __future__ import annotations
@@ -13,41 +13,77 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..errors import UnderstudyError
+from ..errors import OffbookError
 from .client.cluster import Cluster
 from .client.stats import ClusterStats
 
 __all__ = ["main"]
 
-_COLUMNS = ("name", "state", "version", "node", "pid", "runs", "waiting", "actors", "queued", "recovered", "orphans", "resident")
+_COLUMNS = (
+    "name",
+    "state",
+    "version",
+    "node",
+    "pid",
+    "runs",
+    "waiting",
+    "actors",
+    "queued",
+    "recovered",
+    "orphans",
+    "resident",
+)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m understudy.runtime.cluster", description="A cluster of hosts on Ray.")
+    parser = argparse.ArgumentParser(
+        prog="python -m offbook.runtime.cluster", description="A cluster of hosts on Ray."
+    )
     words = parser.add_subparsers(dest="word", required=True)
 
     def word(name: str, about: str) -> argparse.ArgumentParser:
         one = words.add_parser(name, help=about, description=about)
-        default = os.environ.get("UNDERSTUDY_CLUSTER")
-        one.add_argument("--name", default=default, required=default is None, help="of the cluster (UNDERSTUDY_CLUSTER)")
+        default = os.environ.get("OFFBOOK_CLUSTER")
+        one.add_argument(
+            "--name",
+            default=default,
+            required=default is None,
+            help="of the cluster (OFFBOOK_CLUSTER)",
+        )
         return one
 
     start = word("start", "Start a cluster, and leave it running.")
-    start.add_argument("factory", help="module:attribute of an async context manager that yields a Runner")
+    start.add_argument(
+        "factory", help="module:attribute of an async context manager that yields a Runner"
+    )
     start.add_argument("--hosts", type=int, default=1)
     start.add_argument("--version")
     start.add_argument("--cpus", type=float, default=1.0, help="that Ray reserves for each host")
-    start.add_argument("--allow", action="append", help="a beginning of the names of modules whose actors may be spawned; several times for several")
+    start.add_argument(
+        "--allow",
+        action="append",
+        help="a prefix of modules whose actors may be spawned; repeat it for several",
+    )
     word("status", "What the hosts do.").add_argument("--json", action="store_true")
     word("scale", "Have so many hosts.").add_argument("hosts", type=int)
     drain = word("drain", "Have a host give up its work, and end.")
-    drain.add_argument("host", help="such as shop/3")
+    which = drain.add_mutually_exclusive_group(required=True)
+    which.add_argument("host", nargs="?", help="such as shop/3")
+    which.add_argument(
+        "--here", action="store_true", help="the hosts of this node (a preStop hook)"
+    )
+    which.add_argument("--node", help="the hosts of the node with this id, as status shows it")
+    drain.add_argument(
+        "--replace", action="store_true", help="start as many hosts elsewhere, when there is room"
+    )
     drain.add_argument("--timeout", type=float, default=30.0)
     roll = word("roll", "Change to another version, host by host.")
     roll.add_argument("version")
     roll.add_argument("--factory")
     roll.add_argument("--max-surge", type=int, default=1)
-    word("stop", "Drain all hosts, and end them.").add_argument("--timeout", type=float, default=30.0)
+    word("stop", "Drain all hosts, and end them.").add_argument(
+        "--timeout", type=float, default=30.0
+    )
     follow = word("follow", "Show the events of a run until it ends.")
     follow.add_argument("run_id")
     follow.add_argument("--after", type=int, default=0)
@@ -56,12 +92,20 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _do(said: argparse.Namespace) -> int:
     if said.word == "start":
-        cluster = Cluster.start(said.factory, name=said.name, hosts=said.hosts, version=said.version, resources={"num_cpus": said.cpus}, allow=said.allow)
+        cluster = Cluster.start(
+            said.factory,
+            name=said.name,
+            hosts=said.hosts,
+            version=said.version,
+            resources={"num_cpus": said.cpus},
+            allow=said.allow,
+            detach=True,
+        )
         await cluster.open()
         try:
             _show(await cluster.stats(), as_json=False)
         finally:
-            await cluster.close()  # the hosts stay
+            await cluster.close()  # the hosts continue to run
         return 0
     async with Cluster.connect(said.name) as cluster:
         if said.word == "status":
@@ -71,7 +115,9 @@ async def _do(said: argparse.Namespace) -> int:
         if said.word == "scale":
             await cluster.scale(said.hosts)
         elif said.word == "drain":
-            _say(await cluster.drain(said.host, said.timeout))
+            node = cluster.node if said.here else said.node
+            drained = cluster.drain(said.host, said.timeout, node=node, replace=said.replace)
+            _say(await drained)
         elif said.word == "roll":
             await cluster.roll(said.version, said.factory, max_surge=said.max_surge)
         elif said.word == "stop":
@@ -98,7 +144,10 @@ def _show(stats: ClusterStats, *, as_json: bool) -> None:
     if as_json:
         _say(stats.data())
         return
-    rows = [_COLUMNS, *(tuple(_text(name, getattr(one, name)) for name in _COLUMNS) for one in stats.hosts)]
+    rows = [
+        _COLUMNS,
+        *(tuple(_text(name, getattr(one, name)) for name in _COLUMNS) for one in stats.hosts),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     for row in rows:
         _say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -118,12 +167,12 @@ def _say(value: object) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit status."""
+    """Run the command. Return the exit status."""
     said = _parser().parse_args(arguments)
-    sys.path.insert(0, str(Path.cwd()))  # a factory in this folder is found, as by `python -m`
+    sys.path.insert(0, str(Path.cwd()))  # finds a factory in this folder, like `python -m`
     try:
         return asyncio.run(_do(said))
-    except UnderstudyError as error:
+    except OffbookError as error:
         sys.stderr.write(f"{error}\n")
         return 2
 

@@ -1,6 +1,7 @@
-"""What a host says of itself when it is asked whether it is there.
+"""A host's report about itself, in answer to a control request.
 
-Owns: that answer, and its form. It is made from plain values in another thread: it must never touch an actor, nor wait for the host's loop.
+It is made from plain values in another thread, without touching an actor or waiting for the host's
+event loop.
 """
 
 from __future__ import annotations
@@ -17,27 +18,31 @@ __all__ = ["Control", "ControlBoard", "read_control"]
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One answer."""
+    """The answer to one control request."""
 
     host: str
     incarnation: str
     state: str
     """starting, up, draining, or lost."""
     idle: float
-    """Seconds since the host's own loop has had its last turn."""
+    """Seconds since the last turn of the host's own event loop."""
     pid: int
     node: str
     spec: bytes
     counts: dict[str, Any] = field(default_factory=dict)
     problem: str | None = None
-    """Why it is not up, if that is known."""
+    """The reason it is not up, if known."""
 
 
 class ControlBoard:
-    """On which the host's loop writes, and from which the other thread reads: each field is set as a whole."""
+    """The state that the host's event loop writes and the control thread reads.
+
+    Each field is replaced as a whole.
+    """
 
     def __init__(self, host: str, pid: int, node: str, spec: bytes) -> None:
         self._fixed = (host, pid, node, spec)
+        self.node = node
         self.incarnation = ""
         self.state = "starting"
         self.problem: str | None = None
@@ -45,17 +50,20 @@ class ControlBoard:
         self.ticked = time.monotonic()
 
     def tick(self) -> None:
-        """The loop has had a turn."""
+        """Record a turn of the event loop."""
         self.ticked = time.monotonic()
 
     def answer(self) -> bytes:
         host, pid, node, spec = self._fixed
         idle = time.monotonic() - self.ticked
-        return pack([host, self.incarnation, self.state, idle, pid, node, spec, self.counts, self.problem], binaries=1)
+        return pack(
+            [host, self.incarnation, self.state, idle, pid, node, spec, self.counts, self.problem],
+            binaries=1,
+        )
 
 
 def read_control(data: bytes) -> Control:
-    """Raises `CheckpointError`."""
+    """Parse an answer. Raise `CheckpointError`."""
     try:
         return Control(*unpack(data))
     except TypeError as error:

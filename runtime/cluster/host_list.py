@@ -1,8 +1,10 @@
-"""The list of a cluster's hosts, as the hosts keep it in their store.
+"""The list of a cluster's hosts, which the hosts store.
 
-Each version of the list is a key of its own, written by `create`: of two hosts that change it at once, one begins again with what the other has written.
+Each version of the list has its own key, written by `create`: if two hosts change the list at once,
+one of them retries with the version that the other has written.
 
-Owns: the list, its form, and its change. It must never say who is alive: a host that has died stays in it until it is drained, because Ray starts it again.
+The list does not describe which hosts are alive. A host that has died stays in it until it is
+drained, because Ray restarts it.
 """
 
 from __future__ import annotations
@@ -21,17 +23,17 @@ __all__ = ["HostList", "KeepsList", "ListKeeper", "Member"]
 _FORMAT: Final = 1
 _DIGITS: Final = 12
 _OLD: Final = 5
-"""Versions that stay behind the newest one."""
+"""The number of old versions retained."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A host that is in the list."""
+    """A host in the list."""
 
     name: str
     version: str | None = None
     is_draining: bool = False
-    """It takes no new work."""
+    """Whether the host accepts no new work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,9 @@ class HostList:
     placement: Placement = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "placement", Placement(one.name for one in self.members if not one.is_draining))
+        object.__setattr__(
+            self, "placement", Placement(one.name for one in self.members if not one.is_draining)
+        )
 
     def find(self, name: str) -> Member | None:
         return next((one for one in self.members if one.name == name), None)
@@ -52,22 +56,33 @@ class HostList:
         return [one.name for one in self.members]
 
     def put(self, member: Member) -> HostList:
-        """With that host as it is given."""
-        return HostList(self.number, (*(one for one in self.members if one.name != member.name), member))
+        """Return the list with that host added or replaced."""
+        return HostList(
+            self.number, (*(one for one in self.members if one.name != member.name), member)
+        )
 
     def without(self, name: str) -> HostList:
         return HostList(self.number, tuple(one for one in self.members if one.name != name))
 
     def data(self) -> dict[str, Any]:
-        return {"format": _FORMAT, "number": self.number, "members": [[one.name, one.version, one.is_draining] for one in self.members]}
+        return {
+            "format": _FORMAT,
+            "number": self.number,
+            "members": [[one.name, one.version, one.is_draining] for one in self.members],
+        }
 
     @staticmethod
     def of(data: Any) -> HostList:
-        """What `data()` has returned. Raises `CheckpointError`."""
+        """Make a list from the result of `data()`. Raise `CheckpointError`."""
         try:
             if data["format"] > _FORMAT:
-                raise CheckpointError("the list of the hosts was written by a newer version of understudy: update this one.")
-            members = tuple(Member(name, version, bool(draining)) for name, version, draining in data["members"])
+                raise CheckpointError(
+                    "the list of the hosts was written by a newer version of offbook: update "
+                    "this one."
+                )
+            members = tuple(
+                Member(name, version, bool(draining)) for name, version, draining in data["members"]
+            )
             return HostList(int(data["number"]), members)
         except (KeyError, TypeError, ValueError) as error:
             msg = f"the list of the hosts is damaged: {type(error).__name__}: {error}"
@@ -75,7 +90,7 @@ class HostList:
 
 
 class KeepsList(Protocol):
-    """What is needed of a store."""
+    """The methods of a store that are needed here."""
 
     async def get(self, key: str) -> bytes | None: ...
     async def create(self, key: str, value: bytes) -> bool: ...
@@ -94,31 +109,36 @@ class ListKeeper:
         self.current = HostList()
 
     async def read(self) -> HostList:
-        """The newest version. It never goes back: a store that was emptied has none, and the one that is known stays."""
+        """Return the newest version.
+
+        It never goes back: if the store was emptied, the known version stays.
+        """
         keys = await self._store.keys(self._prefix)
         while keys:
             data = await self._store.get(keys[-1])
             if data is not None:
                 self.learn(HostList.of(unpack(data)))
                 break
-            keys.pop()  # it was removed since, because there are newer ones
+            keys.pop()  # removed since, because there are newer ones
         return self.current
 
     def learn(self, found: HostList) -> bool:
-        """Take it, if it is newer. Returns whether it is."""
+        """Use a list if it is newer. Return whether it is."""
         if found.number <= self.current.number:
             return False
         self.current = found
         return True
 
     async def change(self, change: Callable[[HostList], HostList]) -> HostList:
-        """Write a new version, made of the newest one. If it is the same, nothing is written."""
+        """Write a new version, made from the newest one, unless they are equal."""
         while True:
             before = await self.read()
             wanted = change(before)
             if set(wanted.members) == set(before.members) and await self._is_there(before):
                 return before
-            after = HostList(before.number + 1, tuple(sorted(wanted.members, key=lambda one: one.name)))
+            after = HostList(
+                before.number + 1, tuple(sorted(wanted.members, key=lambda one: one.name))
+            )
             if await self._store.create(self._key(after.number), pack(after.data())):
                 self.learn(after)
                 if after.number > _OLD:
@@ -126,7 +146,7 @@ class ListKeeper:
                 return after
 
     async def _is_there(self, known: HostList) -> bool:
-        """Whether the store still has it: what is pruned by its age goes, too."""
+        """Return whether the store still has a version. Old keys may be pruned."""
         return known.number == 0 or await self._store.get(self._key(known.number)) is not None
 
     def _key(self, number: int) -> str:

@@ -1,9 +1,11 @@
-"""The order of one client's requests to one host, and that none is lost or done twice.
+"""The order of one client's requests to one host. None is lost or done twice.
 
-Calls of Ray's async actors overtake each other, and a link may break with requests and replies on their way. So batches bear numbers, and requests ids: the
-host takes batches in order, and a client that opens a new link sends again, under the same ids, what has no reply yet.
+Calls of Ray's async actors overtake each other, and a link may break with requests and replies in
+flight. So batches have numbers, and requests have ids. The host takes batches in order. A client
+that opens a new link sends all requests without a reply again, under the same ids.
 
-Owns: both ends, as plain objects without time and without a network: what comes in, and what is to go out. It must never wait, nor know what a request asks.
+Both ends are plain objects without clock and network. They never wait, and do not interpret
+requests.
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ T = TypeVar("T")
 
 _FORMAT: Final = 1
 _MOST_EARLY: Final = 1_000
-"""Batches that may come before one that is missing: if there are more, the link is lost."""
+"""Batches that may arrive before a missing one. If there are more, the link is lost."""
 
 
 class Request(NamedTuple):
-    """What a client asks of a host. The body is bytes of the codec: it is read when the request is handled, and a damaged one harms no other."""
+    """A request of a client to a host.
+
+    The body is in the codec's format. It is read when the request is handled, so a damaged body
+    affects no other request.
+    """
 
     id: int
     kind: str
@@ -34,7 +40,7 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What the host says to it: how it went, and bytes of the codec."""
+    """The host's reply to a request: a code, and a body in the codec's format."""
 
     id: int
     code: str
@@ -50,8 +56,9 @@ class Outbox:
         self._last_id = 0
         self._seq = 0
         self._unsent: deque[int] = deque()
-        self._acks: list[int] = []  # replies that were received, and that the host need not keep any more
-        self.pending: dict[int, Request] = {}  # that have no reply yet, in the order of their ids
+        # Received replies, which the host may discard.
+        self._acks: list[int] = []
+        self.pending: dict[int, Request] = {}  # requests without a reply, ordered by id
 
     def post(self, kind: str, head: dict[str, Any], body: bytes = b"") -> Request:
         """Put a request into the next batch. Its head may be changed until it is sent."""
@@ -61,7 +68,7 @@ class Outbox:
         return request
 
     def is_unsent(self, request_id: int) -> bool:
-        """Whether it waits for the next batch."""
+        """Return whether a request waits for the next batch."""
         return request_id in self._unsent
 
     @property
@@ -69,7 +76,7 @@ class Outbox:
         return bool(self._unsent or self._acks)
 
     def take_batch(self, most: int, *, even_empty: bool = False) -> tuple[int, bytes] | None:
-        """The next batch, with its number; None if there is nothing to send."""
+        """Return the next batch with its number, or None if there is nothing to send."""
         if not (self.has_batch or even_empty):
             return None
         ids = [self._unsent.popleft() for _ in range(min(most, len(self._unsent)))]
@@ -80,7 +87,7 @@ class Outbox:
         return number, pack([_FORMAT, acks, rows], binaries=len(rows))
 
     def receive(self, replies: Sequence[Reply]) -> list[tuple[Request, Reply]]:
-        """The requests that are answered by this. A reply that came before is dropped."""
+        """Return the requests that these replies answer. A duplicate reply is dropped."""
         found = []
         for reply in replies:
             request = self.pending.pop(reply.id, None)
@@ -90,26 +97,26 @@ class Outbox:
         return found
 
     def reopen(self) -> None:
-        """The link is a new one: what has no reply is sent again."""
+        """Prepare a new link: all requests without a reply are sent again."""
         self._seq = 0
         self._unsent = deque(self.pending)
 
 
 class Inbox:
-    """The host's end, of one client."""
+    """The host's end, for one client."""
 
     __slots__ = ("_early", "_next_seq", "_unsent", "answers", "last_id", "link")
 
     def __init__(self) -> None:
         self.link = ""
         self.last_id = 0  # of the requests that were taken
-        self.answers: dict[int, Reply] = {}  # that the client has not said it has
+        self.answers: dict[int, Reply] = {}  # replies that the client has not acknowledged
         self._next_seq = 0
         self._early: dict[int, bytes] = {}
         self._unsent: deque[int] = deque()
 
     def open(self, link: str) -> None:
-        """A new link of this client: what comes over an older one is dropped."""
+        """Open a new link of this client. Batches from an older one are dropped."""
         self.link = link
         self._next_seq = 0
         self._early.clear()
@@ -117,11 +124,14 @@ class Inbox:
 
     @property
     def has_gap(self) -> bool:
-        """Whether a batch is missing, behind which others are here."""
+        """Whether a batch is missing before one that has arrived."""
         return bool(self._early)
 
     def take(self, link: str, number: int, data: bytes) -> list[Request]:
-        """The requests that are to be handled now, in order. Raises `CheckpointError` if the link cannot go on."""
+        """Return the requests to handle now, in order.
+
+        Raises `CheckpointError` if the link cannot continue.
+        """
         if link != self.link or number < self._next_seq:
             return []
         self._early[number] = data
@@ -151,7 +161,7 @@ class Inbox:
         return bool(self._unsent)
 
     def take_replies(self, most: int, list_number: int) -> bytes:
-        """The next batch of replies, with the number of the list of hosts that this host knows."""
+        """Return the next batch of replies, with the number of this host's list of hosts."""
         ids = [self._unsent.popleft() for _ in range(min(most, len(self._unsent)))]
         rows = [list(self.answers[one]) for one in ids if one in self.answers]
         return pack([_FORMAT, list_number, rows], binaries=len(rows))
@@ -162,7 +172,7 @@ def _read_batch(data: bytes) -> tuple[list[int], list[Request]]:
 
 
 def read_replies(data: bytes) -> tuple[int, list[Reply]]:
-    """The number of the list that the host knows, and its replies. Raises `CheckpointError`."""
+    """Return the number of the host's list, and its replies. Raise `CheckpointError`."""
     return _read(data, lambda found: (int(found[1]), [Reply(*row) for row in found[2]]))
 
 
@@ -170,7 +180,9 @@ def _read(data: bytes, make: Callable[[Any], T]) -> T:
     found = unpack(data)
     try:
         if found[0] > _FORMAT:
-            raise CheckpointError("a batch was written by a newer version of understudy: update this one.")
+            raise CheckpointError(
+                "a batch was written by a newer version of offbook: update this one."
+            )
         return make(found)
     except (IndexError, TypeError, ValueError) as error:
         msg = f"a batch is damaged: {type(error).__name__}: {error}"

@@ -1,14 +1,16 @@
-"""What is named as `"module:attribute"`, so that no function or class has to travel.
+"""Names of the form `"module:attribute"`, so that no function or class must be sent.
 
-Owns: whether such a name is one, whether a cluster lets it in, and loading it. It must never load what was not allowed.
+A name is checked, and loaded only if the cluster allows it.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Sequence
 from functools import reduce
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from ..errors import UsageError
@@ -20,34 +22,45 @@ _CLUSTER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 def check_name(name: object, what: str) -> str:
-    """Raise, unless it is `"module:attribute"`."""
+    """Return the name. Raise unless it has the form `"module:attribute"`."""
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name
     if callable(name):
         own = f"{getattr(name, '__module__', 'module')}:{getattr(name, '__qualname__', 'name')}"
-        msg = f"{what}({name!r}): an object cannot go to another machine. Give its name, as a text that each host can import: {own!r}."
+        msg = (
+            f"{what}({name!r}): an object cannot go to another machine. Give its name, as a text "
+            f"that each host can import: {own!r}."
+        )
     else:
-        msg = f"{what}({name!r}): give the name of it as 'module:attribute', for example 'shop:host'."
+        msg = (
+            f"{what}({name!r}): give the name of it as 'module:attribute', for example 'shop:host'."
+        )
     raise UsageError(msg)
 
 
 def check_cluster_name(name: object) -> str:
-    """Raise, unless a cluster may be called so."""
+    """Return the name. Raise unless it is valid for a cluster."""
     if not isinstance(name, str) or not _CLUSTER.fullmatch(name):
-        msg = f"Cluster(name={name!r}): give a name of letters, digits, '-', '_' and '.', 100 at most, for example 'shop'."
+        msg = (
+            f"Cluster(name={name!r}): give a name of letters, digits, '-', '_' and '.', 100 at "
+            "most, for example 'shop'."
+        )
         raise UsageError(msg)
     return name
 
 
 def load(name: str, what: str) -> Any:
-    """What is called so. Raises `UsageError` that says which part of it is not there."""
+    """Load the named object. Raise `UsageError` that names the missing part."""
     module, _, attributes = name.partition(":")
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not (module == error.name or module.startswith(error.name + ".")):
             raise
-        msg = f"{what}({name!r}): a host cannot import {module!r}. Install it on each node, or give ray_options={{'runtime_env': ...}} that brings it."
+        msg = (
+            f"{what}({name!r}): a host cannot import {module!r}. Install it on each node, or give "
+            f"ray_options={{'runtime_env': ...}} that brings it."
+        )
         raise UsageError(msg) from error
     try:
         return reduce(getattr, attributes.split("."), found)
@@ -57,20 +70,39 @@ def load(name: str, what: str) -> Any:
 
 
 def allowed_prefixes(allow: Sequence[str] | None, factory: str) -> tuple[str, ...]:
-    """The modules of which classes may be named: those that were given, or that of the factory with what is beside it."""
+    """Return the allowed module prefixes: those of `allow`, or the factory's top-level package."""
     if allow is None:
         return (factory.partition(":")[0].split(".")[0] + ".",)
     if isinstance(allow, str) or not all(isinstance(one, str) and one for one in allow):
-        msg = f"Cluster.start(allow={allow!r}): give a tuple of the beginnings of module names, for example allow=('shop.',)."
+        msg = (
+            f"Cluster.start(): allow must be a tuple of the beginnings of module names, got "
+            f"{allow!r}. Pass allow=('shop.',), for example."
+        )
         raise UsageError(msg)
     return tuple(allow)
 
 
 def load_allowed(name: str, allow: Sequence[str], what: str) -> Any:
-    """What is called so, if the cluster lets it in."""
+    """Load the named object, if the cluster allows it."""
     check_name(name, what)
     module = name.partition(":")[0]
     if not any((module + ".").startswith(prefix) for prefix in allow):
-        msg = f"{what}({name!r}): this cluster lets in only names that begin with {', '.join(map(repr, allow)) or 'nothing'}. Start it with allow=(...)."
+        msg = (
+            f"{what}({name!r}): this cluster lets in only names that begin with "
+            f"{', '.join(map(repr, allow)) or 'nothing'}. Start it with allow=(...)."
+        )
         raise UsageError(msg)
-    return load(name, what)
+    found = load(name, what)
+    place: Any = sys.modules[module]
+    for part in name.partition(":")[2].split("."):
+        place = getattr(place, part)
+        is_foreign = isinstance(place, type | FunctionType | BuiltinFunctionType) and not any(
+            f"{place.__module__}.".startswith(one) for one in allow
+        )
+        if isinstance(place, ModuleType) or is_foreign:
+            msg = (
+                f"{what}({name!r}): {part!r} is not of the modules that this cluster lets in, "
+                f"though {module!r} has imported it. Name what is defined there."
+            )
+            raise UsageError(msg)
+    return found

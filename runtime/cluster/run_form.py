@@ -1,6 +1,7 @@
-"""What is asked of a run, as bytes: messages and options in, for a host to begin it.
+"""Requests for runs as bytes: the messages and options with which a host starts a run.
 
-Owns: that form, and that what cannot travel is refused when it is given. It must never call anything because bytes name it: that is the host's to decide.
+Values that cannot be sent are refused when they are passed. Bytes never cause a call by name here:
+the host decides about names.
 """
 
 from __future__ import annotations
@@ -8,24 +9,49 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..agent.options import ModelOptions, Options, OptionsLike, ToolOptions, as_options, as_tool_options, plain_options, restored_options
+from ..agent.options import (
+    ModelOptions,
+    Options,
+    OptionsLike,
+    ToolOptions,
+    as_options,
+    as_tool_options,
+    plain_options,
+    restored_options,
+)
 from ..codec.packing import pack, unpack
 from ..data.agent_input import as_messages
-from ..data.chat import Message
+from ..data.chat import Message, new_id
+from ..data.checkpoint_id import CheckpointId
 from ..errors import CheckpointError, UsageError
 from ..sessions.session_policy import KeepLast, SessionPolicyLike, keep_last
 from .names import check_name, load_allowed
 
 if TYPE_CHECKING:
+    from ..data.interrupt import InterruptContext
     from ..run.run_options import TurnOptions
 
-__all__ = ["pack_resume", "pack_run", "packed_policy", "policy_of", "read_options", "read_run"]
+__all__ = [
+    "pack_resume",
+    "pack_run",
+    "pack_verdict",
+    "packed_policy",
+    "policy_of",
+    "read_checkpoint_id",
+    "read_options",
+    "read_run",
+]
 
 _KINDS: Final = (Options, ToolOptions, ModelOptions)
 
 
-def pack_run(what: str, messages: str | Message | Sequence[Message], given: TurnOptions, session: Mapping[str, Any] | None = None) -> bytes:
-    """A new run. Raises `UsageError` that says which of the options cannot travel."""
+def pack_run(
+    what: str,
+    messages: str | Message | Sequence[Message],
+    given: TurnOptions,
+    session: Mapping[str, Any] | None = None,
+) -> bytes:
+    """Pack a new run. Raise `UsageError` that names an option that cannot be sent."""
     said: dict[str, Any] = dict(given)
     timeout = said.get("timeout")
     if timeout is not None and not timeout > 0:
@@ -42,18 +68,62 @@ def pack_run(what: str, messages: str | Message | Sequence[Message], given: Turn
 
 
 def pack_resume(
-    what: str, checkpoint_id: str, targets: Mapping[str, object] | None, data: object, tool_options: OptionsLike, given: Mapping[str, Any]
+    what: str,
+    checkpoint_id: str,
+    targets: Mapping[str, object] | None,
+    data: object,
+    tool_options: OptionsLike,
+    given: Mapping[str, Any],
 ) -> bytes:
-    """A run that goes on."""
-    options = _packed_options(what, (*as_tool_options(tool_options), *as_options(given.get("options"))))
-    said = {**given, "checkpoint_id": checkpoint_id, "targets": None if targets is None else dict(targets), "data": data, "options": options}
-    return _packed(what, said)
+    """Pack an answer to a run, which continues.
+
+    It has its own id, under which it may be sent again.
+    """
+    options = _packed_options(
+        what, (*as_tool_options(tool_options), *as_options(given.get("options")))
+    )
+    said = {
+        **given,
+        "checkpoint_id": checkpoint_id,
+        "targets": None if targets is None else dict(targets),
+        "data": data,
+        "options": options,
+    }
+    if isinstance(checkpoint_id, CheckpointId):
+        said["checkpoint_id"], said["save"] = (
+            str(checkpoint_id),
+            [checkpoint_id.run, checkpoint_id.save],
+        )
+    return _packed(what, {**said, "answer_id": said.get("answer_id") or new_id()})
+
+
+def pack_verdict(
+    what: str,
+    interrupt: InterruptContext | str,
+    answer: object,
+    answer_id: str | None,
+    *,
+    approves: bool,
+) -> bytes:
+    """Pack an approval (with changed arguments) or a denial (with its reason) of one call."""
+    return _packed(
+        what, {"verdict": [interrupt, approves, answer], "answer_id": answer_id or new_id()}
+    )
+
+
+def read_checkpoint_id(said: Mapping[str, Any]) -> str:
+    """Return the id of the answered checkpoint, bound to one save if it was bound when packed."""
+    name: str = said["checkpoint_id"]
+    return CheckpointId(name, *said["save"]) if "save" in said else name
 
 
 def _packed_options(what: str, options: Sequence[Options]) -> list[Any]:
     for one in options:
         if type(one) not in _KINDS:
-            msg = f"{what}(options={one!r}): options of a class of your own cannot go to another machine. Give Options, ToolOptions or ModelOptions."
+            msg = (
+                f"{what}(options={one!r}): options of a class of your own cannot go to another "
+                "machine. Give Options, ToolOptions or ModelOptions."
+            )
             raise UsageError(msg)
         try:
             pack(one.values)
@@ -72,7 +142,7 @@ def _packed(what: str, said: dict[str, Any]) -> bytes:
 
 
 def read_run(body: bytes) -> dict[str, Any]:
-    """What was packed. Raises `CheckpointError`."""
+    """Unpack a request. Raise `CheckpointError`."""
     said = unpack(body)
     if not isinstance(said, dict):
         raise CheckpointError("what is asked of a run is damaged.")
@@ -80,7 +150,7 @@ def read_run(body: bytes) -> dict[str, Any]:
 
 
 def read_options(said: Mapping[str, Any], *names: str) -> Any:
-    """The options of a run that have these names, for the Runner."""
+    """Return the options of a run that have these names, for the Runner."""
     found: dict[str, Any] = {name: said[name] for name in names if name in said}
     if said.get("options"):
         found["options"] = restored_options(said["options"])
@@ -88,17 +158,20 @@ def read_options(said: Mapping[str, Any], *names: str) -> Any:
 
 
 def packed_policy(policy: SessionPolicyLike | str) -> Any:
-    """How a session's policy is named."""
+    """Return a session's policy in the packed form."""
     if policy is None or isinstance(policy, str):
         return None if policy is None else check_name(policy, "session(policy=...)")
     if isinstance(policy, KeepLast):
         return policy.count
-    msg = f"session(policy={policy!r}): a policy that goes to another machine is keep_last(n), or the name of a function, as 'module:function'."
+    msg = (
+        f"session(policy={policy!r}): a policy that goes to another machine is keep_last(n), or "
+        "the name of a function, as 'module:function'."
+    )
     raise UsageError(msg)
 
 
 def policy_of(said: Any, allow: Sequence[str]) -> SessionPolicyLike:
-    """The policy of that name."""
+    """Return the policy for its packed form."""
     if said is None:
         return None
     if isinstance(said, int):

@@ -1,17 +1,21 @@
-"""Bytes and back, for registered types only.
+"""Serialization to bytes and back, for registered types only.
 
-Owns the format of everything that is stored. Its files, each importing only from those above it:
+Each module imports only from those above it:
 
-    collisions      how many keys may have one hash
-    builtin         how Python's own values are written: the marks and their numbers
-    kinds           how dataclasses, named tuples and enums are taken apart and made again
-    models          the same for pydantic models
-    registered      which classes may be written, and under which names
-    refusals        what cannot be written: where it is, and why
+    collisions      limits how many keys may have the same hash
+    builtin         encoding of Python's own values: the marks and their numbers
+    kinds           encoding of dataclasses, named tuples and enums
+    models          encoding of pydantic models
+    opaque          values of types that only other processes have registered
+    registered      the registry of classes and their names
+    refusals        error messages for values that cannot be written
     packing         the header, the bounds, exceptions as data; `pack` and `unpack`
-    kept_values     session values as they are remembered, to tell whether they have changed
+    json_values     values of types that are not registered, as plain data
+    sameness        comparison of values by their stored form
+    kept_values     remembered session values, to detect changes
 
-It must never import, call or construct anything because bytes name it, and never give a mark another meaning.
+Bytes can never cause an import, a call, or the construction of a class that is not registered. The
+meaning of a mark never changes.
 """
 
 from .packing import RecordedError, pack, register_type, unpack

@@ -1,9 +1,10 @@
-"""How values that Python itself brings are written: tuples, sets, dates, zones, numbers that msgpack has no form for.
+"""Encoding of Python's built-in values: tuples, sets, dates, zones, and numbers that msgpack does
+not support.
 
-A value that is more than a scalar is written as an array that begins with a mark, an extension without any other use: `[mark, items…]`. So nothing is
-written inside of something that has been written already, however deep it lies, and msgpack does the walking.
-
-Owns: the numbers of the marks, which are part of the format, and must never be given another meaning. This file must never import what bytes name.
+A value that is more than a scalar is written as an array that starts with a mark, an extension type
+without any other use: `[mark, items…]`. So nested values are not encoded twice, however deep they
+are, and msgpack does the traversal. The numbers of the marks are part of the format, and never
+change their meaning. This module never imports names that occur in bytes.
 """
 
 from __future__ import annotations
@@ -19,10 +20,20 @@ from zoneinfo import ZoneInfo
 
 from msgpack import ExtType  # type: ignore[import-untyped]  # it has no stubs
 
+from ..data.checkpoint_id import CheckpointId
 from ..errors import CheckpointError
 from .collisions import checked_keys
 
-__all__ = ["ERROR", "MODEL", "TYPE", "VALUE_ENCODERS", "VALUE_MARKS", "VALUE_SCALARS", "Encoder", "Mark"]
+__all__ = [
+    "ERROR",
+    "MODEL",
+    "TYPE",
+    "VALUE_ENCODERS",
+    "VALUE_MARKS",
+    "VALUE_SCALARS",
+    "Encoder",
+    "Mark",
+]
 
 Encoder: TypeAlias = Callable[[Any], object]
 
@@ -35,7 +46,10 @@ MODEL: Final = 14
 
 
 class Mark:
-    """The first item of an array that is more than a list. `build` makes the value of the whole array. No value that can be written is one."""
+    """The first item of an array that is more than a list.
+
+    `build` makes the value from the whole array. Marks themselves cannot be written.
+    """
 
     __slots__ = ("build",)
 
@@ -59,22 +73,26 @@ _DECIMAL: Final = 34
 _COMPLEX: Final = 35
 
 _COMPLEX_FORM: Final = struct.Struct(">dd")
-# Python looks for a zone in folders and packages of that name: this is all that the names of zones consist of.
+# Python searches folders and packages for zones by name: only these characters occur in the names
+# of zones.
 _ZONE_KEY: Final = re.compile(r"[A-Za-z0-9_+-]{1,40}(?:/[A-Za-z0-9_+-]{1,40}){0,3}")
 
 
 def _numbers(kind: str, items: list[object], count: int) -> list[int]:
-    """The `count` whole numbers after the mark. Some constructors take other things as well, and mean something else by them."""
+    """Return the `count` integers after the mark.
+
+    Some constructors also accept other types, with another meaning.
+    """
     numbers = [number for number in items[1 : count + 1] if type(number) is int]
     if len(numbers) != count:
-        msg = f"a {kind} is not made of {count} whole numbers."
+        msg = f"a stored {kind} must consist of {count} integers."
         raise CheckpointError(msg)
     return numbers
 
 
 def _rest(kind: str, items: list[object], count: int) -> list[object]:
     if len(items) != count:
-        msg = f"a {kind} has {len(items) - 1} parts instead of {count - 1}."
+        msg = f"a stored {kind} has {len(items) - 1} parts, expected {count - 1}."
         raise CheckpointError(msg)
     return items
 
@@ -82,12 +100,23 @@ def _rest(kind: str, items: list[object], count: int) -> list[object]:
 def _zone(value: object) -> tzinfo | None:
     if value is None or type(value) is timezone or type(value) is ZoneInfo:
         return value
-    msg = f"a {type(value).__name__} is given as a time zone."
+    msg = f"a time zone must be None, a fixed offset or a ZoneInfo, got a {type(value).__name__}."
     raise CheckpointError(msg)
 
 
 def _write_datetime(value: datetime) -> list[object]:
-    return [_DATETIME, value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond, value.fold, value.tzinfo]
+    return [
+        _DATETIME,
+        value.year,
+        value.month,
+        value.day,
+        value.hour,
+        value.minute,
+        value.second,
+        value.microsecond,
+        value.fold,
+        value.tzinfo,
+    ]
 
 
 def _read_datetime(items: list[object]) -> datetime:
@@ -97,7 +126,15 @@ def _read_datetime(items: list[object]) -> datetime:
 
 
 def _write_time(value: time) -> list[object]:
-    return [_TIME, value.hour, value.minute, value.second, value.microsecond, value.fold, value.tzinfo]
+    return [
+        _TIME,
+        value.hour,
+        value.minute,
+        value.second,
+        value.microsecond,
+        value.fold,
+        value.tzinfo,
+    ]
 
 
 def _read_time(items: list[object]) -> time:
@@ -114,8 +151,8 @@ def _read_timedelta(items: list[object]) -> timedelta:
 
 
 def _write_offset(value: timezone) -> list[object]:
-    # The name that was given to it, if one was, is the second of these.
-    offset, *name = value.__getinitargs__()  # type: ignore[attr-defined]  # what pickle uses
+    # The second item is the name, if the zone has one.
+    offset, *name = value.__getinitargs__()  # type: ignore[attr-defined]  # as pickle uses it
     return [_OFFSET, offset.days, offset.seconds, offset.microseconds, name[0] if name else None]
 
 
@@ -123,14 +160,17 @@ def _read_offset(items: list[object]) -> timezone:
     offset = timedelta(*_numbers("time zone", _rest("time zone", items, 5), 3))
     name = items[4]
     if name is not None:
-        return timezone(offset, name)  # type: ignore[arg-type]  # it refuses by itself what is no text
+        return timezone(offset, name)  # type: ignore[arg-type]  # it refuses anything but strings by itself
     return UTC if not offset else timezone(offset)
 
 
 def _write_zone(value: ZoneInfo) -> list[object]:
     key = value.key
     if not key or _ZONE_KEY.fullmatch(key) is None:
-        msg = f"{value!r} is a time zone without a usable key: take one of a name, as ZoneInfo('Europe/Paris') is."
+        msg = (
+            f"{value!r} is a time zone without a key, so it cannot be stored. Use a named one, "
+            "such as ZoneInfo('Europe/Paris')."
+        )
         raise CheckpointError(msg)
     return [_ZONE, key]
 
@@ -152,6 +192,7 @@ def _write_int(value: int) -> ExtType:
 
 VALUE_ENCODERS: Final[tuple[tuple[type, Encoder], ...]] = (
     (tuple, lambda value: [_TUPLE, *value]),
+    (CheckpointId, str),
     (set, lambda value: [_SET, *checked_keys(value)]),
     (frozenset, lambda value: [_FROZENSET, *checked_keys(value)]),
     (datetime, _write_datetime),
@@ -165,7 +206,10 @@ VALUE_ENCODERS: Final[tuple[tuple[type, Encoder], ...]] = (
     (Decimal, lambda value: ExtType(_DECIMAL, str(value).encode("ascii"))),
     (complex, lambda value: ExtType(_COMPLEX, _COMPLEX_FORM.pack(value.real, value.imag))),
 )
-"""What is given to msgpack instead of a value that it cannot write. Of whole numbers, those beyond 64 bits."""
+"""Convert values that msgpack cannot write.
+
+The entry for int is only used for those beyond 64 bits.
+"""
 
 VALUE_MARKS: Final[tuple[tuple[int, Mark], ...]] = (
     (_TUPLE.code, Mark(lambda items: tuple(items[1:]))),

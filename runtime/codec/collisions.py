@@ -1,8 +1,9 @@
-"""Keys with one hash: each that is put into a set or a dict is compared with all that are there, so that their number costs its square.
+"""Limits on keys with the same hash: inserting n of them into a set or a dict takes time
+proportional to the square of n.
 
-Texts and bytes have other hashes in each process, and numbers the same everywhere: 100,000 integers that a factor of 2**61-1 has made take a minute.
-
-Owns: how many there may be, when they are written and when they are read. It must never look at what a key says, only at its hash.
+Strings and bytes have different hashes in each process, but numbers have the same everywhere:
+100,000 integers that are multiples of 2**61-1 take a minute. The checks look at hashes only, when
+keys are written and when they are read.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from ..errors import CheckpointError
 __all__ = ["FEW", "MOST", "checked_keys", "collide"]
 
 FEW: Final = 256
-"""As many keys may have one hash, or not: their square is small."""
+"""Fewer keys than this may all have the same hash: their square is small."""
 MOST: Final = 100
-"""Of more keys, this many may have one hash. Powers of two have 61 between them: all that a float can be make 68 to each."""
+"""Of more keys, this many may have the same hash.
+
+Powers of two share 61 hashes: all that a float can represent have 68 for each.
+"""
 
 _FRESH: Final = frozenset((str, bytes))  # hashed with a key of the process
 _C = TypeVar("_C", bound=Collection[object])
 
 
 def collide(keys: Collection[object]) -> bool:
-    """Whether too many of them have one hash. Takes as long as sorting."""
+    """Return whether too many of them have the same hash. Takes as long as sorting."""
     if len(keys) < FEW or _FRESH.issuperset(map(type, keys)):
         return False
     hashes = sorted(map(hash, keys))
@@ -34,8 +38,11 @@ def collide(keys: Collection[object]) -> bool:
 
 
 def checked_keys(keys: _C) -> _C:
-    """The keys, or a CheckpointError."""
+    """Return the keys, or raise CheckpointError."""
     if len(keys) >= FEW and collide(keys):
-        msg = f"more than {MOST} of its {len(keys)} keys have one hash, and would take too long to read."
+        msg = (
+            f"more than {MOST} of its {len(keys)} keys share one hash; reading them would take "
+            "too long."
+        )
         raise CheckpointError(msg)
     return keys

@@ -1,11 +1,14 @@
-"""The kinds of classes that may be registered, but for pydantic's, and how their instances are taken apart and made again.
+"""The kinds of classes that may be registered, except pydantic's, and the encoding of their
+instances.
 
-A registered value is the array `[mark, values of its fields…]`. The mark's payload is the type's name and the names of the fields, so that bytes of a class
-that had other fields, or the same in another order, can still be read; where nothing has changed, the payload as a whole is known, and nothing is compared.
-After the fields there may be a table of what an instance holds beside them.
+A registered value is the array `[mark, values of its fields…]`. The mark's payload is the type's
+name and the names of the fields, so that bytes of a class that had other fields, or the same in
+another order, can still be read; if nothing has changed, the whole payload is found in a table, and
+nothing is compared. After the fields there may be a table of other attributes of the instance.
 
-Owns: `RegisteredType` and what it is for dataclasses, named tuples and enums. It must never run a user's code to make an instance: what a constructor, a
-`__post_init__` or a default does was done when the value was made, and done again it may give another value, or refuse one that is there.
+Decoding never runs a user's code: the effects of a constructor, a `__post_init__` or a default
+happened when the value was made. Repeated, they might give another value, or refuse an existing
+one.
 """
 
 from __future__ import annotations
@@ -20,19 +23,26 @@ from typing import Final
 
 from msgpack import ExtType  # type: ignore[import-untyped]  # it has no stubs
 
+from ..data.value import Value, field_names
 from ..errors import CheckpointError, UsageError
 from .builtin import TYPE, Encoder, Mark
 
 __all__ = ["UNSET", "Constructed", "Dataclass", "Enumeration", "RegisteredType", "Tuple", "beside"]
 
 UNSET: Final = object()
-"""In the place of a field that an instance does not have."""
+"""Marks a field that an instance does not have."""
 
 
 def beside(cls: type, held: dict[str, object], known: frozenset[str]) -> dict[str, object]:
-    """What an instance holds beside its fields, but for what is computed of them, and what Python notes for itself."""
+    """Return the attributes of an instance that are neither fields, cached properties, nor
+    Python's.
+    """
     return {
-        name: value for name, value in held.items() if name not in known and not _is_pythons(name) and not isinstance(getattr(cls, name, None), cached_property)
+        name: value
+        for name, value in held.items()
+        if name not in known
+        and not _is_pythons(name)
+        and not isinstance(getattr(cls, name, None), cached_property)
     }
 
 
@@ -41,7 +51,7 @@ def _is_pythons(name: str) -> bool:
 
 
 def _several(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
-    """A getter of a tuple of attributes, however many they are."""
+    """Return a getter of a tuple of attributes, for any number of names."""
     if len(names) > 1:
         return attrgetter(*names)
     if names:
@@ -51,7 +61,7 @@ def _several(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
 
 
 class RegisteredType(Mark):
-    """A registered class. The mark of its present form is the entry itself."""
+    """A registered class. The entry itself is the mark of its current form."""
 
     __slots__ = ("cls", "ext", "name", "names")
 
@@ -68,71 +78,81 @@ class RegisteredType(Mark):
         raise NotImplementedError
 
     def make(self, values: dict[str, object], extra: list[object]) -> object:
-        """An instance with those fields; `extra` is what comes after them."""
+        """Return an instance with those fields; `extra` has the items after them."""
         raise NotImplementedError
 
     def parts(self, value: object) -> Iterator[tuple[str, object]]:
-        """What is in an instance, with how to say where: for messages."""
+        """Yield the parts of an instance, each with its path, for messages."""
         return ((f".{name}", getattr(value, name, UNSET)) for name in self.names)
 
     def read(self, items: list[object]) -> object:
         return self._checked(self.names, items)
 
     def other_form(self, names: tuple[str, ...]) -> Mark:
-        """The mark of bytes that were written when the class had those fields."""
+        """Return the mark of bytes that were written when the class had those fields."""
         unknown = [name for name in names if name not in self.names]
         if unknown:
-            msg = f"{self.name} has no field {unknown[0]!r}, but the bytes have. Give the field back, or register the class as it was under that name."
+            msg = (
+                f"{self.name} has no field {unknown[0]!r}, but the stored data has. Add the "
+                "field again, or register the former class under that name."
+            )
             raise CheckpointError(msg)
         if len(set(names)) != len(names):
-            msg = f"{self.name} has a field twice."
+            msg = f"the stored {self.name} has a field twice."
             raise CheckpointError(msg)
         return Mark(lambda items: self._checked(names, items))
 
     def _checked(self, names: tuple[str, ...], items: list[object]) -> object:
         if len(items) <= len(names):
-            msg = f"{self.name} has {len(items) - 1} values for {len(names)} fields."
+            msg = f"the stored {self.name} has {len(items) - 1} values for {len(names)} fields."
             raise CheckpointError(msg)
         end = len(names) + 1
         return self.made(dict(zip(names, items[1:end], strict=True)), items[end:])
 
     def made(self, values: dict[str, object], extra: list[object]) -> object:
-        """As `make`; whatever goes wrong there is damage, because the class's own checks are what refuses it."""
+        """Call `make`, and report any error as damage: it comes from the class's own checks."""
         try:
             return self.make(values, extra)
         except CheckpointError:
             raise
         except Exception as error:
-            msg = f"{self.name} cannot be made of what the bytes hold: {type(error).__name__}: {error}"
+            msg = (
+                f"{self.name} cannot be built from the stored data: {type(error).__name__}: {error}"
+            )
             raise CheckpointError(msg) from error
 
     def _nothing_more(self, extra: list[object]) -> None:
         if extra:
-            msg = f"{self.name} has more values than fields."
+            msg = f"the stored {self.name} has more values than fields."
             raise CheckpointError(msg)
 
 
 class Constructed(RegisteredType):
-    """A dataclass of this package: made by its constructor, whose checks see what comes from outside. None of them changes a field."""
+    """A value of this package, made by its constructor.
 
-    __slots__ = ("_positional",)
+    The constructor validates data from outside, and changes no field.
+    """
+
+    __slots__ = ()
 
     def __init__(self, cls: type, name: str) -> None:
-        fields = dataclasses.fields(cls)
-        super().__init__(cls, name, tuple(item.name for item in fields))
-        self._positional = not any(item.kw_only for item in fields)
+        is_value = issubclass(cls, Value)
+        names = field_names(cls) if is_value else [item.name for item in dataclasses.fields(cls)]
+        super().__init__(cls, name, tuple(names))
 
     def encoder(self) -> Encoder:
         ext, values_of = self.ext, _several(self.names)
         return lambda value: [ext, *values_of(value)]
 
     def read(self, items: list[object]) -> object:
-        if not self._positional or len(items) != len(self.names) + 1:
+        if len(items) != len(self.names) + 1:
             return super().read(items)
         try:
             return self.cls(*items[1:])
         except Exception as error:
-            msg = f"{self.name} cannot be made of what the bytes hold: {type(error).__name__}: {error}"
+            msg = (
+                f"{self.name} cannot be built from the stored data: {type(error).__name__}: {error}"
+            )
             raise CheckpointError(msg) from error
 
     def make(self, values: dict[str, object], extra: list[object]) -> object:
@@ -141,17 +161,28 @@ class Constructed(RegisteredType):
 
 
 class Dataclass(RegisteredType):
-    """A user's dataclass: made of its fields, each of which gets back exactly what it held, and of what an instance holds beside them."""
+    """A user's dataclass: all fields and other attributes get back exactly their stored values."""
 
     __slots__ = ("_hidden", "_in_dict", "_known", "_slots")
 
     def __init__(self, cls: type, name: str) -> None:
         super().__init__(cls, name, tuple(item.name for item in dataclasses.fields(cls)))
         self._known = frozenset(self.names)
-        self._slots = {item: found.__set__ for item in self.names if (found := _slot(cls, item)) is not None}
+        self._slots = {
+            item: found.__set__ for item in self.names if (found := _slot(cls, item)) is not None
+        }
         self._in_dict = self._known - self._slots.keys()
-        hidden = {item for klass in cls.__mro__ for item, found in vars(klass).items() if type(found) is MemberDescriptorType} - self._known
-        self._hidden = {item: found.__set__ for item in sorted(hidden) if (found := _slot(cls, item)) is not None}
+        hidden = {
+            item
+            for klass in cls.__mro__
+            for item, found in vars(klass).items()
+            if type(found) is MemberDescriptorType
+        } - self._known
+        self._hidden = {
+            item: found.__set__
+            for item in sorted(hidden)
+            if (found := _slot(cls, item)) is not None
+        }
 
     def encoder(self) -> Encoder:
         ext, values_of = self.ext, _several(self.names)
@@ -171,7 +202,11 @@ class Dataclass(RegisteredType):
 
     def _more(self, value: object) -> dict[str, object]:
         more = beside(self.cls, vars(value), self._known) if self.cls.__dictoffset__ else {}
-        more.update((name, item) for name in self._hidden if (item := getattr(value, name, UNSET)) is not UNSET)
+        more.update(
+            (name, item)
+            for name in self._hidden
+            if (item := getattr(value, name, UNSET)) is not UNSET
+        )
         return more
 
     def parts(self, value: object) -> Iterator[tuple[str, object]]:
@@ -198,16 +233,20 @@ class Dataclass(RegisteredType):
     def _checked_more(self, extra: list[object]) -> dict[str, object]:
         more = extra[0]
         if len(extra) != 1 or type(more) is not dict or not all(type(name) is str for name in more):
-            msg = f"{self.name} has more values than fields."
+            msg = f"the stored {self.name} has more values than fields."
             raise CheckpointError(msg)
         for name in more:
-            if name in self._known or _is_pythons(name) or not (name in self._hidden or self.cls.__dictoffset__):
-                msg = f"{self.name} can hold no {name!r} beside its fields, but the bytes do."
+            if (
+                name in self._known
+                or _is_pythons(name)
+                or not (name in self._hidden or self.cls.__dictoffset__)
+            ):
+                msg = f"{self.name} has no place for {name!r}, but the stored data has it."
                 raise CheckpointError(msg)
         return more
 
     def _add_missing(self, values: dict[str, object]) -> None:
-        """Fields that the class has got since the bytes were written."""
+        """Fill in fields that the class has gained since the bytes were written."""
         for item in dataclasses.fields(self.cls):
             if item.name in values:
                 continue
@@ -216,17 +255,23 @@ class Dataclass(RegisteredType):
             elif item.default_factory is not dataclasses.MISSING:
                 values[item.name] = item.default_factory()
             else:
-                msg = f"{self.name} needs a field {item.name!r}, which the bytes do not have."
+                msg = (
+                    f"the stored {self.name} lacks the field {item.name!r}. Give the field a "
+                    "default."
+                )
                 raise CheckpointError(msg)
 
 
 def _slot(cls: type, name: str) -> MemberDescriptorType | None:
-    """Where the class keeps that attribute, if not in the `__dict__` of its instances."""
+    """Return the slot of that attribute; None if it is in the `__dict__` of instances."""
     found = next((vars(klass)[name] for klass in cls.__mro__ if name in vars(klass)), None)
     if type(found) is MemberDescriptorType:
         return found
     if hasattr(type(found), "__set__"):
-        msg = f"register_type: the field {name!r} of {cls.__qualname__} is a {type(found).__name__}, and what it keeps is not known. Make it a plain field."
+        msg = (
+            f"register_type: the field {name!r} of {cls.__qualname__} is a "
+            f"{type(found).__name__}, whose contents are unknown. Make it a plain field."
+        )
         raise UsageError(msg)
     return None
 
@@ -244,7 +289,7 @@ class Tuple(RegisteredType):
 
         def encode(value: tuple[object, ...]) -> list[object]:
             if len(value) != length or getattr(value, "__dict__", None):
-                msg = f"{self.name} holds more or less than its fields."
+                msg = f"{self.name} has more or fewer values than fields."
                 raise CheckpointError(msg)
             return [ext, *value]
 
@@ -256,14 +301,16 @@ class Tuple(RegisteredType):
             values = {**self.cls._field_defaults, **values}  # type: ignore[attr-defined]  # it is a named tuple
         missing = [name for name in self.names if name not in values]
         if missing:
-            msg = f"{self.name} needs a field {missing[0]!r}, which the bytes do not have."
+            msg = (
+                f"the stored {self.name} lacks the field {missing[0]!r}. Give the field a default."
+            )
             raise CheckpointError(msg)
         made: object = tuple.__new__(self.cls, [values[name] for name in self.names])
         return made
 
 
 class Enumeration(RegisteredType):
-    """Written by the name of the member; flags, of which there may be several at once, by their number."""
+    """An enum, written by the name of the member; flags, which can be combined, by their number."""
 
     __slots__ = ()
 
@@ -288,12 +335,15 @@ class Enumeration(RegisteredType):
         del values
         is_flag = issubclass(self.cls, enum.Flag)
         if len(extra) != 1 or type(extra[0]) is not (int if is_flag else str):
-            msg = f"{self.name}: what stands for the member is neither a name nor a number."
+            msg = f"the stored member of {self.name} is neither a name nor a number."
             raise CheckpointError(msg)
         if is_flag:
             return self.cls(extra[0])
         member = self.cls.__members__.get(extra[0])  # type: ignore[attr-defined]  # it is an enum
         if member is None:
-            msg = f"{self.name} has no member {extra[0]!r}."
+            msg = (
+                f"{self.name} has no member {extra[0]!r}, but the stored data has. Add the member "
+                "again."
+            )
             raise CheckpointError(msg)
         return member

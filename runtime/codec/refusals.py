@@ -1,7 +1,7 @@
-"""What cannot be written: whether there is something, where in a value it is, and what to do.
+"""Error messages for values that cannot be written: the path in the value, the reason, and the fix.
 
-Owns: the messages of refusals, and the search for what msgpack writes without asking, in a form that would come back as something else.
-It must never be on the way of what can be written, but for a value whose bytes look as if there were something.
+It also searches for values that msgpack writes natively, but that would come back as something
+else. It runs only after a failure, or for a value whose bytes look suspicious.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEEPEST: Final = 200
 _NATIVE: Final = frozenset((type(None), bool, int, float, str, bytes, list, dict))
 _SCALARS: Final = frozenset((type(None), bool, int, float, str, bytes))
 _CONTAINERS: Final = frozenset((list, tuple, set, frozenset))
-# What msgpack writes by itself, in a form that gives something else.
+# Types that msgpack writes natively, in a form that decodes to something else.
 _STRANGE: Final = frozenset((bytearray, memoryview, ExtType, Timestamp))
 _AS_BYTES: Final = "it would come back as bytes; write bytes(...) if that will do."
 _Getter: TypeAlias = Callable[[Any], Collection[object]]
@@ -42,20 +42,28 @@ def _of_message(message: chat.Message | None) -> Collection[object]:
     return () if type(message.content) is str else message.content
 
 
-# What may be in the fields of the most frequent classes: their other fields are texts and numbers.
+# The parts of the most frequent classes that can be of any type: their other fields are strings and
+# numbers.
 _LOOSE: Final[dict[type, _Getter]] = {
     events.AgentEvent: _of_event,
     chat.Message: _of_message,
-    **dict.fromkeys((chat.MessageDelta, chat.ToolCall, chat.ToolCallDelta, chat.Usage), lambda _value: ()),
+    **dict.fromkeys(
+        (chat.MessageDelta, chat.ToolCall, chat.ToolCallDelta, chat.Usage), lambda _value: ()
+    ),
 }
 
 
 def is_strange(values: Collection[object], registry: Registry) -> bool:
-    """Whether msgpack has written something without asking that would come back as something else, or not in time."""
+    """Return whether msgpack has written something natively that cannot be read back as it is.
+
+    That includes keys that would take too long to read.
+    """
     kinds = set(map(type, values))
     if not kinds.isdisjoint(_STRANGE):
         return True
-    return not kinds <= _SCALARS and any(_has_strange(value, registry) for value in values if type(value) not in _SCALARS)
+    return not kinds <= _SCALARS and any(
+        _has_strange(value, registry) for value in values if type(value) not in _SCALARS
+    )
 
 
 def _has_strange(value: object, registry: Registry) -> bool:
@@ -73,7 +81,7 @@ def _has_strange(value: object, registry: Registry) -> bool:
 
 
 def refusal(value: object, error: Exception, registry: Registry) -> CheckpointError:
-    """What says what could not be written, and where it is."""
+    """Return the error that names the part that could not be written."""
     why = str(error) if isinstance(error, CheckpointError) else f"{type(error).__name__}: {error}"
     root = type(value).__qualname__ if type(value) in registry.entries else "value"
     path, told = _trouble(value, root, {}, registry) or (root, f"cannot be written: {why}")
@@ -82,15 +90,28 @@ def refusal(value: object, error: Exception, registry: Registry) -> CheckpointEr
     return refused
 
 
-def _trouble(value: object, path: str, above: dict[int, str], registry: Registry) -> tuple[str, str] | None:
-    """The first thing in the value that cannot be written: where it is, and why. Goes no deeper than the bound."""
+def _trouble(
+    value: object, path: str, above: dict[int, str], registry: Registry
+) -> tuple[str, str] | None:
+    """Return the path and the reason of the first part of the value that cannot be written.
+
+    Stops at the maximum depth.
+    """
     kind = type(value)
     if value is UNSET:
         return path, "is not set, so that the value could not be made again as it is."
     entry = registry.entries.get(kind)
-    if kind in _STRANGE or (kind not in _NATIVE and kind not in registry.encoders and not isinstance(value, BaseException)):
+    if kind in _STRANGE or (
+        kind not in _NATIVE
+        and kind not in registry.encoders
+        and not isinstance(value, BaseException)
+    ):
         name = kind.__qualname__
-        advice = _ADVICE.get(kind) or _of_builtin(kind, registry) or f"register_type({name}), or leave it out."
+        advice = (
+            _ADVICE.get(kind)
+            or _of_builtin(kind, registry)
+            or f"register_type({name}), or leave it out."
+        )
         return path, f"is a {name}, which is not registered: {advice}"
     if id(value) in above:
         return path, f"is {above[id(value)]} again: a value that holds itself cannot be written."
@@ -108,16 +129,23 @@ def _trouble(value: object, path: str, above: dict[int, str], registry: Registry
         elif kind in registry.encoders:
             registry.encoders[kind](value)
     except Exception as error:  # noqa: BLE001 -- a user's class may raise anything
-        return path, f"cannot be written: {error if isinstance(error, CheckpointError) else f'{type(error).__name__}: {error}'}"
+        reason = error if isinstance(error, CheckpointError) else f"{type(error).__name__}: {error}"
+        return path, f"cannot be written: {reason}"
     return None
 
 
 def _of_builtin(kind: type, registry: Registry) -> str | None:
-    """What to do about a subclass of something that is written without its class."""
-    base = next((known for known in kind.__mro__[1:] if known in _NATIVE or known in registry.encoders), None)
+    """Return advice for a subclass of a type that is written without its class."""
+    base = next(
+        (known for known in kind.__mro__[1:] if known in _NATIVE or known in registry.encoders),
+        None,
+    )
     if base is None or hasattr(kind, "__members__") or hasattr(kind, "_fields"):
         return None
-    return f"it would come back as a plain {base.__name__}; write {base.__name__}(...) if that will do."
+    return (
+        f"it would come back as a plain {base.__name__}; write {base.__name__}(...) if that will "
+        "do."
+    )
 
 
 def _items(value: object) -> Iterator[tuple[str, object]]:

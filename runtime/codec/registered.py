@@ -1,6 +1,6 @@
-"""Which classes may be written, and under which names.
+"""The registry of classes that may be written, and their names.
 
-Owns: the registry. Nothing is ever found by importing: a name that has not been registered is an error.
+Nothing is ever found by importing: a name that is not registered is an error.
 """
 
 from __future__ import annotations
@@ -11,32 +11,40 @@ from inspect import isabstract
 from typing import Final
 
 from ..errors import CheckpointError, UsageError
-from .builtin import MODEL, TYPE, VALUE_ENCODERS, Encoder, Mark
+from .builtin import VALUE_ENCODERS, Encoder, Mark
 from .kinds import Constructed, Dataclass, Enumeration, RegisteredType, Tuple
 from .models import Model, is_model
+from .opaque import OpaqueValue
 
 __all__ = ["Registry"]
 
-# Of a class that a `class` statement has made. An instance of any other holds more than its fields.
+# The flag of classes made by a `class` statement. Instances of others have more state than fields.
 _MADE_BY_PYTHON: Final = 1 << 9
 
 
 class Registry:
-    """The classes that may be written. Written under the lock, by whole assignments; read without it."""
+    """The classes that may be written.
+
+    Written under the lock, by whole assignments; read without it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_name: dict[str, RegisteredType] = {}
         self.entries: dict[type, RegisteredType] = {}
-        self.encoders: dict[type, Encoder] = dict(VALUE_ENCODERS)
-        self.known: dict[tuple[int, bytes], RegisteredType] = {}  # by the code and the payload of their marks
+        self.encoders: dict[type, Encoder] = {
+            **dict(VALUE_ENCODERS),
+            OpaqueValue: OpaqueValue.written,
+        }
+        # By the code and the payload of their marks.
+        self.known: dict[tuple[int, bytes], RegisteredType] = {}
 
     def add(self, cls: type, name: str | None = None, *, own: bool = False) -> None:
-        """`own` are the dataclasses of this package, which their constructors make."""
+        """Register a class. `own`: a dataclass of this package, made by its constructor."""
         if name is None and isinstance(cls, type):
             name = f"{cls.__module__}.{cls.__qualname__}"
         if not isinstance(name, str) or not name or "\0" in name:
-            msg = f"register_type: name={name!r} is no name; give a text such as 'shop.Cart'."
+            msg = f"register_type: name must be a string such as 'shop.Cart', got {name!r}."
             raise UsageError(msg)
         entry = Constructed(cls, name) if own else _entry(cls, name)
         encoder = entry.encoder()
@@ -44,12 +52,17 @@ class Registry:
             known = self._by_name.get(name)
             if known is not None and known.cls is not cls:
                 msg = (
-                    f"register_type: the name {name!r} of {_told(cls)} is taken by {_told(known.cls)}; give one of them another: register_type(cls, name=...)."
+                    f"register_type: the name {name!r} of {_told(cls)} is taken by "
+                    f"{_told(known.cls)}. "
+                    "Pass another for one of them: register_type(cls, name=...)."
                 )
                 raise UsageError(msg)
             other = self.entries.get(cls)
             if other is not None and other.name != name:
-                msg = f"register_type: {_told(cls)} is registered as {other.name!r} already; it cannot be {name!r} as well."
+                msg = (
+                    f"register_type: {_told(cls)} is already registered as {other.name!r}, and "
+                    f"cannot also be {name!r}. Keep one of the names."
+                )
                 raise UsageError(msg)
             if known is None:
                 self._by_name[name] = entry
@@ -57,18 +70,26 @@ class Registry:
                 self.entries[cls] = entry
                 self.encoders[cls] = encoder
 
-    def mark(self, code: int, payload: bytes) -> Mark:
-        """The mark with that code and payload."""
+    def mark(self, code: int, payload: bytes, *, opaque: bool = False) -> Mark:
+        """Return the mark with that code and payload.
+
+        `opaque`: a value of a type that is not registered is forwarded unchanged.
+        """
         entry = self.known.get((code, payload))
         if entry is not None:
             return entry
         name, *names = payload.decode().split("\0")
         known = self._by_name.get(name)
+        if known is None and opaque:
+            return Mark(lambda items: OpaqueValue(code, payload, items[1:]))
         if known is None:
-            msg = f"the type {name[:200]!r} is not registered: register_type(...) has to be called before bytes that hold it are read."
+            msg = (
+                f"the type {name[:200]!r} is not registered. Call register_type(...) for it "
+                "before you read stored data."
+            )
             raise CheckpointError(msg)
-        if code != known.code and not (code == TYPE and known.code == MODEL):  # which is how models were written before
-            msg = f"{name[:200]} is not written as what it is."
+        if code != known.code:
+            msg = f"the stored data of {name[:200]} is not of the kind of its registered class."
             raise CheckpointError(msg)
         return known.other_form(tuple(names))
 
@@ -79,7 +100,7 @@ def _told(cls: type) -> str:
 
 def _entry(cls: type, name: str) -> RegisteredType:
     if not isinstance(cls, type):
-        msg = f"register_type: {cls!r} is no class."
+        msg = f"register_type: cls must be a class, got {cls!r}."
         raise UsageError(msg)
     if issubclass(cls, enum.Enum):
         return Enumeration(cls, name)
@@ -88,16 +109,27 @@ def _entry(cls: type, name: str) -> RegisteredType:
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return Tuple(cls, name)
     if "__dataclass_fields__" not in cls.__dict__:
-        msg = f"register_type: {_told(cls)} is neither a dataclass nor an enum, a pydantic model or a NamedTuple. Decorate it with @dataclass."
+        msg = (
+            f"register_type: {_told(cls)} must be a dataclass, an enum, a pydantic model or a "
+            "NamedTuple. Decorate it with @dataclass."
+        )
         raise UsageError(msg)
-    foreign = next((base for base in cls.__mro__[:-1] if not base.__flags__ & _MADE_BY_PYTHON), None)
+    foreign = next(
+        (base for base in cls.__mro__[:-1] if not base.__flags__ & _MADE_BY_PYTHON), None
+    )
     if foreign is not None:
-        msg = f"register_type: {_told(cls)} is a dataclass, but holds more than its fields, because it is a {foreign.__name__} as well."
+        msg = (
+            f"register_type: {_told(cls)} is a dataclass with more state than its fields, "
+            f"because it is also a {foreign.__name__}."
+        )
         raise UsageError(msg)
     if not isabstract(cls) and not hasattr(cls, "__del__"):
         try:
             object.__new__(cls)
         except TypeError as error:
-            msg = f"register_type: {_told(cls)} is a dataclass, but holds more than its fields: {error}."
+            msg = (
+                f"register_type: {_told(cls)} is a dataclass with more state than its fields: "
+                f"{error}."
+            )
             raise UsageError(msg) from error
     return Dataclass(cls, name)

@@ -1,6 +1,6 @@
 """The routes that act on a run: cancel, retry, resume, answer, forget.
 
-Owns: what may be asked for, and that who answers is noted. It must never answer in a person's place: what it passes on is what the request says.
+Each answer is logged with the name of the person. The console never answers by itself.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from starlette.routing import BaseRoute, Route
 
 from ..agent.run_messages import CancelMode
-from ..errors import CheckpointNotFound, ResumeError, UnderstudyError, UsageError
+from ..errors import CheckpointNotFound, OffbookError, ResumeError, UsageError
 from .gate import CALLER
-from .json_forms import is_approval, run_json
+from .json_forms import LONGEST_PAGE, arguments_of, is_approval, run_json, seen_mark
 from .requests import answered, body_of, json_answer, text_of_body
 
 if TYPE_CHECKING:
@@ -48,15 +48,18 @@ class Acting:
             "answer": self.answer,
             "forget": self.forget,
         }
-        return [Route(f"/api/run/{path}", answered(handler), methods=["POST"]) for path, handler in handlers.items()]
+        return [
+            Route(f"/api/run/{path}", answered(handler), methods=["POST"])
+            for path, handler in handlers.items()
+        ]
 
     async def cancel(self, request: Request) -> Response:
-        """Tell the process that has the run to end it. It is not waited for."""
+        """Ask the process that has the run to cancel it, without waiting."""
         body = await body_of(request)
         info = await self._run_of(body)
         mode = text_of_body(body, "mode", default="immediate")
         if mode not in _MODES:
-            msg = f"mode={mode[:40]!r}: give one of {', '.join(_MODES)}."
+            msg = f"mode must be one of {', '.join(_MODES)}, got {mode[:40]!r}."
             raise UsageError(msg)
         if info.status.value != "running":
             msg = f"run {info.id!r:.200} is {info.status.value}: there is nothing to cancel."
@@ -68,48 +71,69 @@ class Acting:
         return json_answer({"id": info.id, "asked": True})
 
     async def retry(self, request: Request) -> Response:
-        """Give a run that was set aside another life."""
+        """Retry a stuck run."""
         info = await self._run_of(await body_of(request))
         self._desk.begun.check()
         await self._desk.begun.begin(await self._desk.playing(info).retry(info.id))
         return await self._state(info.id)
 
     async def resume(self, request: Request) -> Response:
-        """Go on from a save: the last one, or that with the number behind the `@`."""
+        """Continue from a save: the last one, or the one with the number after the `@`.
+
+        It answers nothing: use `answer` for that.
+        """
         body = await body_of(request)
         info = await self._run_of(body)
         save = _save_of(body, info)
         runner = self._desk.playing(info)
         self._desk.begun.check()
-        run = runner.resume(save, data=body.get("data"))
+        run = runner.resume(save)
         await self._desk.begun.begin(run)
         return await self._state(run.id)
 
     async def answer(self, request: Request) -> Response:
-        """Answer one thing that a run waits for, or has waited for at an earlier save. What else it waits for waits on."""
+        """Answer one interrupt of a run, or one of an earlier save.
+
+        All other interrupts stay pending.
+        """
         body = await body_of(request)
         info = await self._run_of(body)
         interrupt_id = text_of_body(body, "interrupt")
         save = _save_of(body, info)
-        waiting = info.waiting if save == info.checkpoint_id else await self._desk.steps_of(info).waiting_at(save)
+        waiting = (
+            info.waiting
+            if save == info.checkpoint_id
+            else await self._desk.steps_of(info).waiting_at(save)
+        )
         context = next((one for one in waiting if one.id == interrupt_id), None)
         if context is None:
-            msg = f"run {info.id!r:.200} does not wait for {interrupt_id[:200]!r} any more: it was answered, or the run has ended."
+            msg = (
+                f"run {info.id!r:.200} does not wait for {interrupt_id[:200]!r}: it was "
+                "answered, or the run has ended."
+            )
             raise ResumeError(msg, run=info.id)
         runner = self._desk.playing(info)
         kind, data, noted = _answer_of(body, context)
         self._desk.begun.check()
         log, by = self._desk.answer_log(), who_asks(request, body)
-        asks = str(getattr(context.info, "tool_name", "")) or str(context.address[-1] if context.address else "")
-        note = {"interrupt": context.id, "by": by, "kind": kind, "answer": noted[:_LONGEST_NOTED], "asks": asks[:200]}
+        asks = str(getattr(context.info, "tool_name", "")) or str(
+            context.address[-1] if context.address else ""
+        )
+        note = {
+            "interrupt": context.id,
+            "by": by,
+            "kind": kind,
+            "answer": noted[:_LONGEST_NOTED],
+            "asks": asks[:200],
+        }
         await log.note(info.id, **note)
         try:
             run = runner.resume(save, {context.id: data})
             await self._desk.begun.begin(run)
-        except UnderstudyError as error:
+        except OffbookError as error:
             await log.note(info.id, **{**note, "refused": str(error)[:_LONGEST_NOTED]})
             raise
-        if run.id != info.id:  # a branch
+        if run.id != info.id:  # it continues as a branch, another run
             await log.note(run.id, **note)
         return await self._state(run.id)
 
@@ -122,7 +146,7 @@ class Acting:
         return await self._desk.list.one(text_of_body(body, "id"))
 
     async def _state(self, run_id: str) -> Response:
-        """How the run stands now; it may have ended already, and be kept no more."""
+        """Return the current state of the run, which may have ended and been removed."""
         try:
             return json_answer(run_json(await self._desk.list.one(run_id)))
         except CheckpointNotFound:
@@ -130,40 +154,74 @@ class Acting:
 
 
 def _save_of(body: dict[str, Any], info: RunInfo) -> str:
-    """The save from which it is to go on: the last one, if none is named."""
+    """Return the save to continue from: the last one by default."""
     save = text_of_body(body, "save", default="") or info.checkpoint_id
     if save != info.checkpoint_id and save.rpartition("@")[0] != info.checkpoint_id:
-        msg = f"save={save[:200]!r} is no save of run {info.id!r:.200}: its saves are {info.checkpoint_id[:200]}@1 and so on."
+        msg = (
+            f"save must be a checkpoint of run {info.id!r:.200}, such as "
+            f"{info.checkpoint_id[:200]}@1, got {save[:200]!r}."
+        )
         raise UsageError(msg, run=info.id)
     return save
 
 
 def who_asks(request: Request, body: dict[str, Any]) -> str:
-    """The name that the service knows; else the one that the page was told, which it cannot prove."""
+    """Return the name that the service knows, or the unverified one from the page."""
     return request.scope.get(CALLER) or text_of_body(body, "by", _LONGEST_NAME, default="").strip()
 
 
 def _answer_of(body: dict[str, Any], context: InterruptContext) -> tuple[str, object, str]:
-    """What kind of answer it is, what the run is given, and what is noted of it."""
+    """Return the kind of the answer, its data for the run, and its text for the log."""
     kind, info = text_of_body(body, "kind"), cast("Any", context.info)
     if kind not in _KINDS:
-        msg = f"kind={kind[:40]!r}: give one of {', '.join(_KINDS)}."
+        msg = f"kind must be one of {', '.join(_KINDS)}, got {kind[:40]!r}."
         raise UsageError(msg)
     if kind == "text":
         text = text_of_body(body, "value", _LONGEST_ANSWER, default="")
         return kind, text, text
     if kind == "json":
-        if "value" not in body:
-            raise UsageError("'value': give the answer, as JSON.")
-        return kind, body["value"], json.dumps(body["value"], ensure_ascii=False)
+        if "value" not in body and "json" not in body:
+            raise UsageError("the answer is missing. Pass 'value', as JSON, or 'json', as text.")
+        value = (
+            body["value"]
+            if "value" in body
+            else _from_json("json", text_of_body(body, "json", _LONGEST_ANSWER))
+        )
+        # this would bypass the check that the arguments were seen
+        if value is True and is_approval(info):
+            raise UsageError(
+                "kind='json' cannot approve a call that needs approval. Pass kind='approve'."
+            )
+        return kind, value, json.dumps(value, ensure_ascii=False)
     if kind == "deny":
         reason = text_of_body(body, "reason", _LONGEST_NOTED, default="").strip()
         return kind, info.deny(reason) if is_approval(info) else False, reason
-    arguments = body.get("arguments")
+    arguments, shown = body.get("arguments"), arguments_of(info)
+    if len(shown) > LONGEST_PAGE and body.get("seen") != seen_mark(shown):
+        raise UsageError(
+            "the arguments of this call were not shown to their end. Show all of them before "
+            "you approve the call."
+        )
     if arguments is None:
         return kind, info.approve() if is_approval(info) else True, ""
-    if not isinstance(arguments, dict):
-        raise UsageError("'arguments': give a JSON object with the arguments of the call.")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    if not isinstance(_from_json("arguments", text), dict):
+        raise UsageError("'arguments' must be a JSON object with the arguments of the call.")
     if not is_approval(info):
-        raise UsageError("what the run waits for is no call of a tool: it has no arguments that could be changed.")
-    return "approve with other arguments", info.approve(arguments), json.dumps(arguments, ensure_ascii=False)
+        raise UsageError(
+            "the run does not wait for a tool call, so there are no arguments to change. Omit "
+            "'arguments'."
+        )
+    return "approve with other arguments", info.approve(text), text
+
+
+def _from_json(name: str, text: str) -> object:
+    """Parse JSON that a person has typed on the page.
+
+    It is sent as text: a browser would round its numbers.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        msg = f"{name!r} must be JSON: {error}"
+        raise UsageError(msg) from None

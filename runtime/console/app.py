@@ -1,6 +1,6 @@
 """The console as an ASGI app, which a service mounts.
 
-Owns: how its parts are put together, and the page itself. It must never begin or end the Runner's system or store: these are the service's.
+It never starts or stops the Runner's system or store: these belong to the service.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import UsageError
 from ..runner import Runner
+from ..telemetry.switch import wants_content
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,7 +26,7 @@ _FILES: Final = ("starlette", "uvicorn")
 
 
 def need_extra(what: str, package: str) -> None:
-    """Raise, if a package of the extra is missing."""
+    """Raise UsageError if a package of the extra is missing."""
     if package in sys.modules:
         return
     try:
@@ -33,12 +34,18 @@ def need_extra(what: str, package: str) -> None:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        msg = f"{what} needs the package {package}, which is not installed: pip install 'understudy[console]'."
+        msg = (
+            f"{what} needs the package {package}, which is not installed: pip install "
+            "'offbook[console]'."
+        )
         raise UsageError(msg) from error
 
 
 class ConsoleApp:
-    """What `console_app` returns: an ASGI app. `await aclose()` ends its streams, where nothing else does."""
+    """The ASGI app that `console_app` returns.
+
+    `await aclose()` ends its streams, where nothing else does.
+    """
 
     def __init__(self, gate: ASGIApp, desk: Desk) -> None:
         self._gate = gate
@@ -52,37 +59,42 @@ class ConsoleApp:
 
     @property
     def feeds(self) -> Feeds:
-        """The streams that are open."""
+        """The open streams."""
         return self._desk.feeds
 
     def close_streams(self) -> None:
-        """End what pages are looking at, so that a server need not wait for them. On the loop."""
+        """End the streams of all pages, so that a server need not wait. Call it on the loop."""
         self._desk.feeds.close()
 
     async def aclose(self) -> None:
-        """The same, and leave the runs that were begun from here to `recover()`."""
+        """End all streams, and leave the runs started from here to `recover()`."""
         await self._desk.aclose()
 
 
-def console_app(runner: Runner, *, auth: Auth, only_loopback: bool = False) -> ConsoleApp:
-    """A Runner's console as an ASGI app, which a service mounts.
+def console_app(
+    runner: Runner, *, auth: Auth, only_loopback: bool = False, capture_content: bool = False
+) -> ConsoleApp:
+    """Return a Runner's console as an ASGI app, which a service mounts.
 
         app.mount("/console", console_app(runner, auth=token))
 
-    `auth` says who may use it: a token, which the address of the page has as `?token=...` once, or a function of the request (`def` or `async def`) that
-    returns the name of who asks, or None for one who may not. `only_loopback` refuses requests whose `Host` is not this machine.
+    `auth` decides who may use it: a token, which the page asks for, or finds in its address
+    (`#token=...`), or a function of the request (`def` or `async def`) that returns the name of the
+    caller, or None to refuse. `only_loopback` refuses requests whose `Host` is not this machine.
+    `capture_content` shows the requests of this process's model calls, from now on and as long as
+    memory has them.
     """
     need_extra("console_app()", "starlette")
     from .gate import make_check  # noqa: PLC0415 -- it imports the extra
 
     checked = make_check(auth)
     if not isinstance(runner, Runner):
-        msg = f"console_app({runner!r:.80}): give a Runner: Runner(agent, store=...)."
+        msg = f"console_app() needs a Runner, got {runner!r:.80}. Pass Runner(agent, store=...)."
         raise UsageError(msg)
-    return _made(runner, checked, only_loopback=only_loopback)
+    return _made(runner, checked, only_loopback=only_loopback, capture_content=capture_content)
 
 
-def _made(runner: Runner, auth: Auth, *, only_loopback: bool) -> ConsoleApp:
+def _made(runner: Runner, auth: Auth, *, only_loopback: bool, capture_content: bool) -> ConsoleApp:
     from starlette.middleware.exceptions import ExceptionMiddleware  # noqa: PLC0415 -- an extra
     from starlette.routing import Mount, Route, Router  # noqa: PLC0415 -- an extra
 
@@ -93,7 +105,9 @@ def _made(runner: Runner, auth: Auth, *, only_loopback: bool) -> ConsoleApp:
     from .pages import page, static_files  # noqa: PLC0415
     from .talking import Talking  # noqa: PLC0415
 
-    desk = Desk(runner)
+    desk = Desk(runner, capture_content=capture_content or wants_content())
     routes: list[Any] = [*Looking(desk).routes(), *Acting(desk).routes(), *Talking(desk).routes()]
-    router = Router([*routes, Mount("/static", static_files()), Route("/", page)], redirect_slashes=True)
+    router = Router(
+        [*routes, Mount("/static", static_files()), Route("/", page)], redirect_slashes=True
+    )
     return ConsoleApp(Gate(ExceptionMiddleware(router), auth, only_loopback=only_loopback), desk)

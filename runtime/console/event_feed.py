@@ -1,9 +1,8 @@
 """The events of a run, in batches, as a stream to the browser.
 
-What a run says within a twentieth of a second goes as one server-sent event, whose number is that of its last: so a browser is told some twenty times in a
-second, however fast the run is, and one that comes back says where it was. Pieces of one message that are in one batch are put together.
-
-Owns: the batches, and the number of streams that are open at once. It must never hold more of a run than one batch.
+The events of a twentieth of a second are sent as one server-sent event, with the number of the last
+one: so a browser receives some twenty per second, however fast the run is, and can resume after a
+reconnect. Deltas of one message in one batch are merged. At most one batch of a run is buffered.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
 from ..data.events import AgentEvent
-from ..errors import SystemDraining, UnderstudyError
+from ..errors import OffbookError, SystemDraining
 from ..observe.event_json import Json, result_json
 from ..observe.sse import HEARTBEAT, sse_bytes
 from .json_forms import bounded, event_for_page
@@ -41,22 +40,22 @@ class Feeds:
         self._is_closed = False
 
     def close(self) -> None:
-        """End all of them: the server ends."""
+        """End all of them: the server exits."""
         self._is_closed = True
         for stop in self._open:
             if not stop.done():
                 stop.set_result(None)
 
     def check(self) -> None:
-        """Raise, if there is no room for another one: before a run is begun for it."""
+        """Raise SystemDraining if too many are open, before a run is started for a stream."""
         if len(self._open) >= _MOST:
-            msg = f"{_MOST} pages look at runs at this moment, and no more can: close some."
+            msg = f"{_MOST} pages already show live runs, which is the maximum. Close some."
             raise SystemDraining(msg)
         if self._is_closed:
-            raise SystemDraining("the console is about to end.")
+            raise SystemDraining("the console is shutting down.")
 
     async def stream(self, run: Run, *, name_first: bool = False) -> AsyncGenerator[bytes, None]:
-        """The events of a run. `name_first`: the first thing that is sent is the run's id."""
+        """Stream the events of a run. `name_first`: send the run's id first."""
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         source = _Source(run, stop)
         self._open.add(stop)
@@ -74,8 +73,10 @@ class Feeds:
             result = bounded(result_json(await run))
             assert isinstance(result, dict)
             yield sse_bytes("end", {"run_id": run.id, **result}, None)
-        except UnderstudyError as error:
-            yield sse_bytes("problem", {"error": str(error)[:4_000], "type": type(error).__name__}, None)
+        except OffbookError as error:
+            yield sse_bytes(
+                "problem", {"error": str(error)[:4_000], "type": type(error).__name__}, None
+            )
         finally:
             self._open.discard(stop)
             stop.cancel()
@@ -83,7 +84,7 @@ class Feeds:
 
 
 class _Source:
-    """Takes events from a run."""
+    """Reads the events of a run."""
 
     def __init__(self, run: Run, stop: asyncio.Future[None]) -> None:
         self._events = aiter(run)
@@ -92,7 +93,10 @@ class _Source:
         self._is_over = False
 
     async def batch(self) -> list[AgentEvent] | None:
-        """The next events: none, if there are none for long; None, if the run has ended, or the stream is to end."""
+        """Return the next events; an empty list after a long silence.
+
+        None if the run has ended, or the stream must end.
+        """
         found: list[AgentEvent] = []
         loop = asyncio.get_running_loop()
         until = loop.time() + _HEARTBEAT
@@ -100,7 +104,11 @@ class _Source:
             if self._coming is None:
                 self._coming = asyncio.ensure_future(_next(self._events))
             if not self._coming.done():
-                await asyncio.wait((self._coming, self._stop), timeout=max(0.0, until - loop.time()), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    (self._coming, self._stop),
+                    timeout=max(0.0, until - loop.time()),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
             if self._stop.done():
                 return None
             if not self._coming.done():
@@ -116,7 +124,8 @@ class _Source:
         return found or (None if self._is_over else [])
 
     async def aclose(self) -> None:
-        # The consumer has gone away by its own will, which the run is told first: cancelling the wait would look like the end of this process.
+        # Tell the run first that the consumer has left voluntarily: cancelling the wait would look
+        # like the end of this process.
         await self._events.aclose()
         if self._coming is not None:
             self._coming.cancel()
@@ -131,7 +140,7 @@ async def _next(events: AsyncIterator[AgentEvent]) -> AgentEvent:
 
 
 def _page(batch: list[AgentEvent]) -> list[Json]:
-    """The events of a batch, with pieces of one message put together."""
+    """Return the events of a batch, with deltas of one message merged."""
     told: list[Json] = []
     last: dict[str, Any] | None = None
     for event in batch:
@@ -139,7 +148,9 @@ def _page(batch: list[AgentEvent]) -> list[Json]:
         if last is not None and _goes_on(last, found):
             last["delta"]["text"] += found["delta"]["text"]
             if "reasoning" in found["delta"]:
-                last["delta"]["reasoning"] = last["delta"].get("reasoning", "") + found["delta"]["reasoning"]
+                last["delta"]["reasoning"] = (
+                    last["delta"].get("reasoning", "") + found["delta"]["reasoning"]
+                )
             last["seq"] = found["seq"]
             continue
         told.append(found)
@@ -148,6 +159,10 @@ def _page(batch: list[AgentEvent]) -> list[Json]:
 
 
 def _goes_on(last: dict[str, Any], found: dict[str, Any]) -> bool:
-    if last["kind"] != "delta" or found["kind"] != "delta" or last["invocation_id"] != found["invocation_id"]:
+    if (
+        last["kind"] != "delta"
+        or found["kind"] != "delta"
+        or last["invocation_id"] != found["invocation_id"]
+    ):
         return False
     return "tool_calls" not in last["delta"] and "tool_calls" not in found["delta"]

@@ -1,6 +1,6 @@
-"""What the store keeps of one run: its steps, its session values, its saves, and what it was asked.
+"""The stored data of one run: its steps, its session values, its saves, and its input.
 
-Owns: reading these, and how a step is told in a line. It must never write, nor make anything of what it reads but values.
+This module only reads, and only builds plain values.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..data.events import AgentEvent
 from ..data.interrupt import InterruptContext, Pending
 from ..data.run_info import RunInfo
 from ..durability.checkpoint import numbered_id, read_checkpoint
-from ..durability.journal import replay
 from ..durability.kept_outcome import values_at_end
+from ..durability.replay import replay
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import answered_key, journal_key
 from ..errors import CheckpointError, CheckpointNotFound
@@ -27,7 +27,7 @@ __all__ = ["KeptSteps"]
 _AT_ONCE: Final = 200
 _MOST_SAVES: Final = 100
 _MANY: Final = 500
-"""Records: to add up more of them takes a thread of its own, so that nothing else waits."""
+"""Records: replaying more of them takes a thread, so as not to block the event loop."""
 _LONGEST: Final = 300
 
 
@@ -39,13 +39,20 @@ class KeptSteps:
         self._info = info
 
     async def steps(self, after: int) -> dict[str, Json]:
-        """The records of its journal behind number `after`, so many at once."""
+        """Return the records of its journal after number `after`, a page at a time."""
         records = await self._access.read(journal_key(self._info.id), after)
-        told: list[Json] = [_record(after + position, data) for position, data in enumerate(records[:_AT_ONCE], start=1)]
-        return {"steps": told, "more": max(0, len(records) - _AT_ONCE), "kept": bool(records) or after > 0}
+        told: list[Json] = [
+            _record(after + position, data)
+            for position, data in enumerate(records[:_AT_ONCE], start=1)
+        ]
+        return {
+            "steps": told,
+            "more": max(0, len(records) - _AT_ONCE),
+            "kept": bool(records) or after > 0,
+        }
 
     async def values(self) -> dict[str, Json]:
-        """The session values as they were when it was last written."""
+        """Return the session values as they were when the run was last written."""
         key = journal_key(self._info.id)
         ended, records = await self._access.get(key), await self._access.read(key)
         if ended:
@@ -56,14 +63,19 @@ class KeptSteps:
         return _plain_values(image.get("values", {}) if isinstance(image, dict) else {})
 
     async def saves(self) -> list[Json]:
-        """Its saves, the last one first: each can be resumed by its id."""
+        """Return its saves, the last one first: each can be resumed by its id."""
         try:
             head = await self._head()
         except CheckpointNotFound:
             return []
         name, last = self._info.checkpoint_id, head["number"]
         first = max(1, last - _MOST_SAVES + 1)
-        found = await asyncio.gather(*(self._save(name, number, head if number == last else None) for number in range(first, last + 1)))
+        found = await asyncio.gather(
+            *(
+                self._save(name, number, head if number == last else None)
+                for number in range(first, last + 1)
+            )
+        )
         return [save for save in reversed(found) if save is not None]
 
     async def _save(self, name: str, number: int, save: dict[str, Any] | None) -> Json:
@@ -83,29 +95,42 @@ class KeptSteps:
         }
 
     async def waiting_at(self, save_id: str) -> list[InterruptContext]:
-        """What the run waited for at that save."""
+        """Return the interrupts of the run at that save."""
         data = await self._access.get(save_id)
-        head = save_id if data is not None else self._info.checkpoint_id  # the last save has no key with its number
+        # The last save has no key with its number.
+        head = save_id if data is not None else self._info.checkpoint_id
         data = data if data is not None else await self._access.get(head)
         save = {} if data is None else read_checkpoint(head, data)
-        if save.get("run") != self._info.id or save_id not in (head, numbered_id(head, save["number"])):
-            msg = f"{save_id!r:.200} is no save of run {self._info.id!r:.200} that is kept."
+        if save.get("run") != self._info.id or save_id not in (
+            head,
+            numbered_id(head, save["number"]),
+        ):
+            msg = f"run {self._info.id!r:.200} has no stored checkpoint {save_id!r:.200}."
             raise CheckpointNotFound(msg, run=self._info.id)
         image = save.get("image")
         if image is None:
-            image = await _added_up((await self._access.read(journal_key(self._info.id)))[: save["records"]])
+            image = await _added_up(
+                (await self._access.read(journal_key(self._info.id)))[: save["records"]]
+            )
         frames = image.get("frames", {}) if isinstance(image, dict) else {}
-        pending = [one for frame in frames.values() for one in (frame.get("pending") or {}).values()]
+        pending = [
+            one for frame in frames.values() for one in (frame.get("pending") or {}).values()
+        ]
         return [one.context for one in pending if isinstance(one, Pending)]
 
     async def asked(self) -> tuple[tuple[Message, ...], int]:
-        """The messages with which it was begun, and how many of them were said before, in its session."""
+        """Return the messages with which it started, and how many were already in its session."""
         records = await self._access.read(journal_key(self._info.id))
         image = (await _added_up(records[:1])) if records else (await self._head()).get("image")
         found = image.get("input") if isinstance(image, dict) else None
-        messages = found[0] if isinstance(found, list) and found and isinstance(found[0], list) else []
+        messages = (
+            found[0] if isinstance(found, list) and found and isinstance(found[0], list) else []
+        )
         if not messages or not all(isinstance(message, Message) for message in messages):
-            msg = f"what run {self._info.id!r:.200} was asked is not kept: its steps were not recorded, or it has ended."
+            msg = (
+                f"the input of run {self._info.id!r:.200} is not stored: its steps were not "
+                "recorded, or it has ended."
+            )
             raise CheckpointNotFound(msg, run=self._info.id)
         new = image.get("fresh") if isinstance(image, dict) else None
         return tuple(messages), max(0, len(messages) - new) if type(new) is int and new > 0 else 0
@@ -113,7 +138,10 @@ class KeptSteps:
     async def _head(self) -> dict[str, Any]:
         data = await self._access.get(self._info.checkpoint_id)
         if data is None:
-            msg = f"nothing is kept of run {self._info.id!r:.200} but that it was there: with durability='step', each of its steps is."
+            msg = (
+                f"only the entry of run {self._info.id!r:.200} is stored. To store its steps, set "
+                "durability='step'."
+            )
             raise CheckpointNotFound(msg, run=self._info.id)
         return read_checkpoint(self._info.checkpoint_id, data)
 
@@ -131,7 +159,9 @@ def _plain_values(values: dict[str, Any]) -> dict[str, Json]:
 def _record(number: int, data: bytes) -> Json:
     try:
         changes: Any = unpack(data)
-        told: list[Json] = [{"kind": str(change[0])[:40], "text": _text(change)[:_LONGEST]} for change in changes]
+        told: list[Json] = [
+            {"kind": str(change[0])[:40], "text": _text(change)[:_LONGEST]} for change in changes
+        ]
     except (CheckpointError, LookupError, TypeError, ValueError) as error:
         told = [{"kind": "unreadable", "text": str(error)[:_LONGEST]}]
     return {"number": number, "bytes": len(data), "changes": told}
@@ -142,7 +172,11 @@ def _text(change: list[Any]) -> str:
         case ["start", dict() as image, *_]:
             return f"run of {image.get('agent')}"
         case ["event", lane, AgentEvent() as event, *_]:
-            return f"#{event.seq} {event!s}" if lane is not None else f"#{event.seq} {event!s} (not in the history)"
+            return (
+                f"#{event.seq} {event!s}"
+                if lane is not None
+                else f"#{event.seq} {event!s} (not in the history)"
+            )
         case ["frame", key, bytes() as packed, *_]:
             frame = unpack(packed)
             names = frame.get("names") if isinstance(frame, dict) else None
@@ -154,6 +188,8 @@ def _text(change: list[Any]) -> str:
         case ["mark", kind, number, *_]:
             return f"{kind} {number}"
         case ["counters", dict() as news, *_]:
-            return ", ".join(f"{name} {value}" for name, value in news.items() if isinstance(value, int | str))
+            return ", ".join(
+                f"{name} {value}" for name, value in news.items() if isinstance(value, int | str)
+            )
         case _:
             return ", ".join(str(one) for one in change[1:] if isinstance(one, str | int))

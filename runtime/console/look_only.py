@@ -1,9 +1,8 @@
-"""Agents of which there is only the name, so that their runs can be looked at.
+"""Stand-ins for agents without a definition, so that their runs can be inspected.
 
-A store has the runs of all agents, and a console is given the definition of one of them, or of none. What needs no definition (looking on, cancelling,
-forgetting) goes by a Runner of such a stand-in.
-
-Owns: the stand-in. It must never play: what would make it do so is refused before.
+A store has the runs of all agents, and a console has the definition of at most one of them. Actions
+that need no definition (inspecting, cancelling, forgetting) use a Runner of a stand-in. A stand-in
+never runs: attempts are refused.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from ..agent.invocation import Invocation
     from ..agent.tree import Definition, Node
     from ..data.agent_input import AgentInput
+    from ..data.chat import Message
 
 __all__ = ["LookOnly"]
 
@@ -37,6 +37,7 @@ class LookOnly:
     fixed_options = ()
     allows_transfer = True
     has_handoffs = False
+    skips_transfers = False
     wrapped = None
     followers: Sequence[Definition] = ()
     unique_children = True
@@ -45,32 +46,37 @@ class LookOnly:
         self.name = name
 
     def on_set_sub_agents(self, sub_agents: Sequence[Any], /) -> None:
-        """It has none."""
+        """Do nothing: it has none."""
 
     def on_set_as_sub_agent(self, parent: Any, /) -> None:
-        """It is none."""
+        """Do nothing: it is not one."""
 
     def on_disallow_transfer_to_parent(self) -> None:
-        """It has none."""
+        """Do nothing: it has none."""
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the protocol's
         """Refuse."""
         del input, context
         raise self.refusal()
 
+    def answer_of(self, node: Node, message: Message) -> Any:
+        """Return None: without a type, the JSON value is the output."""
+        del node, message
+
     def refusal(self) -> UsageError:
-        """What is said where the definition is needed."""
+        """Return the error for actions that need the definition."""
         msg = (
-            f"the console has no definition of the agent {self.name!r}: it can look at its runs, but not go on with them. Start it with the file of that agent."
+            f"the console has no definition of the agent {self.name!r}: it can show its runs, "
+            "but not resume them. Start it with the file of that agent."
         )
         return UsageError(msg, agent=self.name)
 
     def problem_with(self, node: Node, invocation: Invocation) -> str | None:
-        """It goes on with nothing."""
+        """Return the refusal: it cannot continue any invocation."""
         del node, invocation
         return str(self.refusal())
 
     def tool_tree(self, node: Node, tool_name: str) -> Node | None:
-        """It has no tools."""
+        """Return None: it has no tools."""
         del node, tool_name
         return None

@@ -1,7 +1,7 @@
-"""What is going on at this moment.
+"""A snapshot of the current state.
 
-Owns: one snapshot for all who look, taken when it is asked for and at most once in a second, so that many pages cost as much as one. It must never look by
-itself: a console that no page looks at costs nothing.
+All pages share one snapshot, which is taken on request and at most once a second, so that many
+pages cost as much as one. Without pages, it costs nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COUNTED_AGAIN: Final = 10.0
 _SHOWN: Final = 50
 _SPAN: Final = 60.0
 _OPEN: Final = ("running", "interrupted", "stuck")
-"""What changes all the time; runs that have ended are counted more rarely."""
+"""Statuses that change all the time; runs that have ended are counted less often."""
 
 
 class Now:
@@ -43,7 +43,7 @@ class Now:
         self._handled: tuple[float, int] | None = None
 
     async def look(self) -> dict[str, Json]:
-        """The snapshot: a fresh one, or the last, if that is of this second."""
+        """Return the snapshot: the last one, if it is less than a second old, or a new one."""
         if self._lock is None:
             self._lock = asyncio.Lock()
         async with self._lock:
@@ -52,37 +52,54 @@ class Now:
             return self._last
 
     async def stats(self) -> dict[str, Json]:
-        """The system and how many runs there are, for programs."""
+        """Return the system and the number of runs, for programs."""
         snapshot = await self.look()
         return {name: snapshot[name] for name in ("system", "runs", "more", "problem")}
 
     async def _take(self) -> dict[str, Json]:
-        found: dict[str, Json] = {"at": time(), "system": self._system_now(), "problem": self._runs.problem(), "runs": {}, "more": []}
+        found: dict[str, Json] = {
+            "at": time(),
+            "system": self._system_now(),
+            "problem": self._runs.problem(),
+            "runs": {},
+            "more": [],
+        }
         if found["problem"] is not None:
-            return {**found, "working": [], "waiting": [], "stuck": [], "recent": None}
+            return {**found, "working": [], "lost": [], "waiting": [], "stuck": [], "recent": None}
         lists = {status: await self._runs.page(Wanted((status,)), _SHOWN) for status in _OPEN}
         counts = dict(await self._ended_counts())
         for status, runs in lists.items():
-            counts[status] = Count(len(runs), more=False) if len(runs) < _SHOWN else await self._runs.count(status)
+            counts[status] = (
+                Count(len(runs), more=False)
+                if len(runs) < _SHOWN
+                else await self._runs.count(status)
+            )
         found["runs"] = {status: counts[status].number for status in STATUSES}
         found["more"] = [status for status in STATUSES if counts[status].more]
         for name, status in zip(("working", "waiting", "stuck"), _OPEN, strict=True):
             found[name] = [run_json(info) for info in lists[status]]
+        lost = await self._runs.lost(lists["running"])
+        found["working"] = [run_json(info) for info in lists["running"] if info.id not in lost]
+        found["lost"] = [
+            run_json(info, is_lost=True) for info in lists["running"] if info.id in lost
+        ]
         found["recent"] = await self._recent()
         return found
 
     async def _ended_counts(self) -> dict[str, Count]:
         if not self._counts or monotonic() - self._counted >= _COUNTED_AGAIN:
-            self._counts = {status: await self._runs.count(status) for status in STATUSES if status not in _OPEN}
+            self._counts = {
+                status: await self._runs.count(status) for status in STATUSES if status not in _OPEN
+            }
             self._counted = monotonic()
         return self._counts
 
     async def _recent(self) -> Json:
-        """What was begun in the last minute."""
+        """Return the runs that were started in the last minute."""
         found = await self._runs.page(Wanted(since=time() - _SPAN), COUNTED)
         failed: list[RunInfo] = [info for info in found if info.status.value == "failed"]
         span = _SPAN
-        if len(found) == COUNTED:  # there are more: they are as many in the rest of the minute
+        if len(found) == COUNTED:  # there are more: extrapolate to the rest of the minute
             span = max(0.001, time() - found[-1].started.timestamp())
         return {
             "seconds": span,
@@ -91,12 +108,23 @@ class Now:
             "failed": len(failed),
             "input_tokens": sum(info.usage.input_tokens for info in found),
             "output_tokens": sum(info.usage.output_tokens for info in found),
-            "errors": [{"id": info.id, "error": (info.error or "")[:300], "agent": info.last_agent or info.agent} for info in failed[:10]],
+            "errors": [
+                {
+                    "id": info.id,
+                    "error": (info.error or "")[:300],
+                    "agent": info.last_agent or info.agent,
+                }
+                for info in failed[:10]
+            ],
         }
 
     def _system_now(self) -> Json:
         stats = self._system().stats()
         now, before = monotonic(), self._handled
         self._handled = (now, stats.handled)
-        rate = None if before is None or now <= before[0] else max(0.0, (stats.handled - before[1]) / (now - before[0]))
+        rate = (
+            None
+            if before is None or now <= before[0]
+            else max(0.0, (stats.handled - before[1]) / (now - before[0]))
+        )
         return {**stats_json(stats), "handled_per_second": rate}

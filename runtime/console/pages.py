@@ -1,6 +1,6 @@
 """The page and its files.
 
-Owns: where they are, and for how long a browser may keep them: it asks each time whether they have changed. It must never put anything of a run into them.
+A browser revalidates them each time. They contain no data of runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FOLDER: Final = Path(__file__).parent / "static"
 
 
 class _Files(StaticFiles):
-    """They change with the version of this library only, which has no part in their addresses."""
+    """The files, which change with the library's version, although their addresses do not."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -31,10 +31,12 @@ class _Files(StaticFiles):
 
 
 def static_files() -> StaticFiles:
-    """Scripts and styles."""
+    """Return the scripts and styles."""
     return _Files(directory=_FOLDER)
 
 
 async def page(_request: Request) -> Response:
-    """The one page. What it shows, it asks for."""
-    return FileResponse(_FOLDER / "index.html", media_type="text/html", headers={"Cache-Control": "no-store"})
+    """Return the page. It requests its data by itself."""
+    return FileResponse(
+        _FOLDER / "index.html", media_type="text/html", headers={"Cache-Control": "no-store"}
+    )

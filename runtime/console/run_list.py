@@ -1,14 +1,13 @@
-"""The runs of a store, a page at a time, and how many there are.
+"""The runs of a store, a page at a time, and their number.
 
-Owns: which of them are wanted, and how they are read: one that this process cannot read whole, because it waits for something of a type that is not known here,
-is listed all the same. It must never read all runs: what is counted is counted up to a bound.
+A run with an interrupt of a type that is not known in this process cannot be read completely, but
+is still listed. Counting stops at a bound, so that never all runs are read.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -16,6 +15,8 @@ from ..data.run_info import RunInfo
 from ..data.run_result import RunStatus
 from ..durability.run_listing import checked_labels, label_text, read_entry, session_text
 from ..durability.store_access import StoreAccess
+from ..durability.store_keys import open_key
+from ..durability.store_owner import is_gone
 from ..errors import CheckpointError, CheckpointNotFound, UsageError
 from ..stores.run_entries import RunEntry, RunQuery
 
@@ -24,11 +25,11 @@ __all__ = ["STATUSES", "Count", "RunList", "Wanted"]
 STATUSES: Final = tuple(status.value for status in RunStatus if status is not RunStatus.PENDING)
 _AT_ONCE: Final = 100
 COUNTED: Final = 1_000
-"""Up to so many runs are counted; of more, it is said that there are more."""
+"""The largest number of runs that are counted."""
 
 
 class Wanted(NamedTuple):
-    """Which runs. All of what is given has to hold."""
+    """A filter for runs. All conditions must hold."""
 
     statuses: Sequence[str] = STATUSES
     agent: str | None = None
@@ -39,7 +40,7 @@ class Wanted(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How many there are."""
+    """A number of runs."""
 
     number: int
     more: bool
@@ -53,7 +54,7 @@ class RunList:
         self._access = access
 
     def problem(self) -> str | None:
-        """Why there is no list; None if there is one."""
+        """Return the reason why there is no list; None if there is one."""
         try:
             self.access()
         except UsageError as error:
@@ -61,36 +62,70 @@ class RunList:
         return None
 
     def access(self) -> StoreAccess:
-        """The store. Raises, if there is none that lists its runs."""
+        """Return the store. Raises UsageError if there is none that lists its runs."""
         if self._access is None:
-            raise UsageError("the Runner has no store, so no runs are kept that could be looked at. Give it one: store=SQLiteStore('runs.db').")
+            raise UsageError(
+                "the Runner has no store, so there are no runs to show. Pass it one: "
+                "store=SQLiteStore('runs.db')."
+            )
         self._access.require_list("the console's list of runs")
         return self._access
 
     async def page(self, wanted: Wanted, limit: int, after: str | None = None) -> list[RunInfo]:
-        """So many of them at most, the newest first, behind the one with that id."""
+        """Return at most `limit` runs, the newest first, after the one with that id."""
         access = self.access()
         found = await access.run_entries(_query(wanted, limit, after))
         if not found and after is not None and await access.run_entry(after) is None:
-            msg = f"the run {after!r:.80}, behind which the next page begins, is not listed any more. Begin with the first page."
+            msg = (
+                f"the run {after!r:.80}, after which the next page starts, is no longer listed. "
+                "Start with the first page."
+            )
             raise CheckpointNotFound(msg, run=after)
         runs: list[RunInfo] = []
         for entry in found:
             runs.append(_read(entry))
             if len(runs) % _AT_ONCE == 0:
-                await asyncio.sleep(0)  # the service goes on meanwhile
+                await asyncio.sleep(0)  # lets the service run in between
         return runs
 
+    async def lost(self, runs: Sequence[RunInfo]) -> frozenset[str]:
+        """Return the ids of runs that are listed as running but have no process.
+
+        They wait for `recover()`.
+        """
+        access = self.access()
+        if not access.is_fenced:
+            return frozenset()  # such a store does not know the work of other processes
+        listed = [info for info in runs if info.status is RunStatus.RUNNING]
+        holders = await asyncio.gather(
+            *(access.holder(open_key(info.agent, info.id)) for info in listed)
+        )
+        without = [
+            info.id
+            for info, holder in zip(listed, holders, strict=True)
+            if holder is None or is_gone(holder)
+        ]
+        # Some have ended in the meantime.
+        entries = await asyncio.gather(*(access.run_entry(run_id) for run_id in without))
+        return frozenset(
+            entry.key
+            for entry in entries
+            if entry is not None and entry.status == RunStatus.RUNNING.value
+        )
+
     async def one(self, run_id: str) -> RunInfo:
-        """What the list says of a run."""
+        """Return the entry of a run."""
         entry = await self.access().run_entry(run_id)
         if entry is None:
-            msg = f"the store lists no run {run_id!r:.200}: none was begun there that is kept, or it has ended and is not kept any more."
+            msg = (
+                f"the store lists no run {run_id!r:.200}: it was never stored there, or it has "
+                "ended and is no longer retained."
+            )
             raise CheckpointNotFound(msg, run=run_id)
         return _read(entry)
 
     async def count(self, status: str) -> Count:
-        """How many runs have that status."""
+        """Return the number of runs with that status."""
         found = await self.access().run_entries(_query(Wanted((status,)), COUNTED + 1, None))
         return Count(min(len(found), COUNTED), len(found) > COUNTED)
 
@@ -98,7 +133,7 @@ class RunList:
 def _query(wanted: Wanted, limit: int, after: str | None) -> RunQuery:
     for status in wanted.statuses:
         if status not in STATUSES:
-            msg = f"status={status!r:.40}: give one or several of {', '.join(STATUSES)}."
+            msg = f"status must be one or more of {', '.join(STATUSES)}, got {status!r:.40}."
             raise UsageError(msg)
     return RunQuery(
         tuple(wanted.statuses),
@@ -117,5 +152,13 @@ def _read(entry: RunEntry) -> RunInfo:
         return read_entry(entry)
     except CheckpointError as error:
         started = datetime.fromtimestamp(entry.started / 1e6, UTC)
-        shown = RunInfo(entry.key, entry.agent, entry.session or None, entry.key, RunStatus(entry.status), started, started)
-        return replace(shown, error=f"What it waits for cannot be read here: {error}")
+        shown = RunInfo(
+            entry.key,
+            entry.agent,
+            entry.session or None,
+            entry.key,
+            RunStatus(entry.status),
+            started,
+            started,
+        )
+        return shown.replace(error=f"Its interrupts cannot be read here: {error}")

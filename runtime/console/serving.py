@@ -1,7 +1,7 @@
-"""The console as a server of its own.
+"""The console as a separate server.
 
-Owns: what is checked before anything is bound, the token, the socket, and the life of the server. What reaches the console can do anything with the runs:
-it is on this machine only, unless the user says otherwise and names a token.
+A client of the console can do anything with the runs: so it is only served on this machine, unless
+the user chooses another address and sets a token. All checks happen before the socket is bound.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..agent.tree import Definition
 from ..durability.store_access import StoreAccess
 from ..errors import UsageError
 from ..listening import address_of, listening_at
+from ..loopback import is_loopback
 from ..runner import Runner
 from ..stores import MemoryStore, Store
 from ..system.state import SystemState
@@ -43,31 +44,56 @@ def serve_console(
     port: int = 8737,
     token: str | None = None,
     say: Callable[[str], object] | None = None,
+    capture_content: bool = False,
 ) -> None:
-    """Serve the console until the process is told to end.
+    """Serve the console until the process is terminated.
 
-    `target` is a Runner; or an agent, whose runs are kept in `store`, each step of them; or None, to look at all that is in `store`. `port` 0 is any that is
-    free. Without `token` one is made; on an address that others can reach, it has to be given. `say` is given the address of the page; else it is written to
-    the standard output.
+    `target` is a Runner; or an agent, whose runs are stored in `store`, step by step; or None, to
+    inspect everything in `store`. `port` 0 is any free port. Without `token` one is generated; on
+    an address that others can reach, it is required. `say` receives the address of the page; by
+    default it is written to the standard output. `capture_content` shows the requests of this
+    process's model calls.
     """
     need_extra("serve_console()", "starlette")
     need_extra("serve_console()", "uvicorn")
-    from .gate import is_loopback, make_check  # noqa: PLC0415 -- it imports the extra
+    from .gate import make_check  # noqa: PLC0415 -- it imports the extra
 
     _check(target, store)
     only_loopback = is_loopback(host)
     if token is None and not only_loopback:
-        msg = f"the console on {host}: all who reach that address could use it. Give a token that cannot be guessed (token=, --token-env), or leave the host."
+        msg = (
+            f"the console on {host}: every client that reaches this address could use it. Pass a "
+            "token that cannot be guessed (token=, --token-env), or omit the host."
+        )
         raise UsageError(msg)
     chosen = secrets.token_urlsafe(24) if token is None else token
     make_check(chosen)
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:  # noqa: PLR2004 -- the largest there is
-        msg = f"serve_console(port={port!r}): give a number from 0 to 65535."
+        msg = f"port must be an integer from 0 to 65535, got {port!r}."
         raise UsageError(msg)
-    no_host, no_port = f"the console on {host!r:.80}", f"the console on {host}:{port}: that address cannot be used"
-    with closing(listening_at(host, port, no_host=no_host, no_port=no_port, advice=" Give another port, or 0 for any that is free.")) as listening:
-        (say or _write)(f"The console is at http://{address_of(listening)}/?token={quote(chosen, safe='')}  Ctrl-C ends it.")
-        _serve(_Served(target, store, chosen, only_loopback=only_loopback), listening)
+    no_host, no_port = (
+        f"the console on {host!r:.80}",
+        f"the console on {host}:{port}: that address cannot be used",
+    )
+    with closing(
+        listening_at(
+            host,
+            port,
+            no_host=no_host,
+            no_port=no_port,
+            advice=" Pass another port, or 0 for any free port.",
+        )
+    ) as listening:
+        (say or _write)(
+            "The console is at "
+            f"http://{address_of(listening)}/#token={quote(chosen, safe='')}  Press Ctrl-C to stop."
+        )
+        _serve(
+            _Served(
+                target, store, chosen, only_loopback=only_loopback, capture_content=capture_content
+            ),
+            listening,
+        )
 
 
 def _write(text: str) -> None:
@@ -77,18 +103,27 @@ def _write(text: str) -> None:
 
 def _check(target: Runner | Definition | None, store: Store | None) -> None:
     if isinstance(target, str):
-        msg = f"serve_console({target!r:.80}): a text is no Runner. Give a Runner or an agent; a command loads it from its file first."
+        msg = (
+            f"serve_console() needs a Runner or an agent, got the string {target!r:.80}. Only the "
+            "command loads agents from a file."
+        )
         raise UsageError(msg)
     if isinstance(store, str):
-        msg = f"serve_console(store={store!r:.80}): a text is no store. Give SQLiteStore('runs.db'), RedisStore(url) or PostgresStore(dsn)."
+        msg = (
+            f"store must be a store, got the string {store!r:.80}. Pass "
+            "SQLiteStore('runs.db'), RedisStore(url) or PostgresStore(dsn)."
+        )
         raise UsageError(msg)
     if isinstance(target, Runner):
         if store is not None and store is not target.store:
-            raise UsageError("serve_console(runner, store=...): the Runner has a store already, or has none because it was made so. Give the Runner alone.")
+            raise UsageError(
+                "serve_console(runner, store=...): the store is that of the Runner. Omit store=, "
+                "or set it on the Runner."
+            )
     elif target is None and store is None:
-        raise UsageError("serve_console(): there is nothing to look at. Give a Runner, an agent, or store=.")
+        raise UsageError("serve_console() has nothing to show. Pass a Runner, an agent, or store=.")
     elif target is not None and not hasattr(target, "sub_agents"):
-        msg = f"serve_console({target!r:.80}): give a Runner, an agent, or None."
+        msg = f"serve_console() needs a Runner, an agent, or None, got {target!r:.80}."
         raise UsageError(msg)
     kept = target.store if isinstance(target, Runner) else store
     if kept is not None:
@@ -96,18 +131,27 @@ def _check(target: Runner | Definition | None, store: Store | None) -> None:
 
 
 class _Served:
-    """The app: the console, in a system that lives as long as the server, if the target has none of its own."""
+    """The app: the console, in a system with the lifetime of the server if the target has none."""
 
-    def __init__(self, target: Runner | Definition | None, store: Store | None, token: str, *, only_loopback: bool) -> None:
+    def __init__(
+        self,
+        target: Runner | Definition | None,
+        store: Store | None,
+        token: str,
+        *,
+        only_loopback: bool,
+        capture_content: bool = False,
+    ) -> None:
         self._target = target
         self._store = store
         self._token = token
         self._only_loopback = only_loopback
+        self._capture_content = capture_content
         self._loop: asyncio.AbstractEventLoop | None = None
         self.console: ConsoleApp | None = None
 
     def close_streams(self) -> None:
-        """End what pages look at. From a handler of signals."""
+        """End the streams of all pages. Called from a signal handler."""
         if self._loop is not None and self.console is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.console.close_streams)
 
@@ -125,7 +169,9 @@ class _Served:
             held = self.opened()
             self.console = await held.__aenter__()
         except Exception as error:
-            await send({"type": "lifespan.startup.failed", "message": f"{type(error).__name__}: {error}"})
+            await send(
+                {"type": "lifespan.startup.failed", "message": f"{type(error).__name__}: {error}"}
+            )
             raise
         await send({"type": "lifespan.startup.complete"})
         await receive()
@@ -134,22 +180,33 @@ class _Served:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[ConsoleApp]:
-        """The console, as long as it is served."""
+        """Yield the console while it is served."""
         if isinstance(self._target, Runner):
             system = self._target.system
-            is_new = system is not None and system.state is SystemState.NEW  # made beside the Runner in a file, where no loop is running yet
-            async with system if is_new and system is not None else nullcontext(), self._console(self._target) as console:
+            # Made next to the Runner in a file, before a loop is running.
+            is_new = system is not None and system.state is SystemState.NEW
+            async with (
+                system if is_new and system is not None else nullcontext(),
+                self._console(self._target) as console,
+            ):
                 yield console
             return
         async with ActorSystem(_NAME) as system:
             agent: Any = LookOnly(_NAME) if self._target is None else self._target
             store = MemoryStore() if self._store is None else self._store
-            async with self._console(Runner(agent, system=system, store=store, durability="step")) as console:
+            async with self._console(
+                Runner(agent, system=system, store=store, durability="step")
+            ) as console:
                 yield console
 
     @asynccontextmanager
     async def _console(self, runner: Runner) -> AsyncIterator[ConsoleApp]:
-        console = console_app(runner, auth=self._token, only_loopback=self._only_loopback)
+        console = console_app(
+            runner,
+            auth=self._token,
+            only_loopback=self._only_loopback,
+            capture_content=self._capture_content,
+        )
         try:
             yield console
         finally:
@@ -160,14 +217,21 @@ def _serve(app: _Served, listening: socket.socket) -> None:
     import uvicorn  # noqa: PLC0415 -- an extra
 
     class Server(uvicorn.Server):
-        """A server that does not wait for the pages that look on."""
+        """A server that does not wait for open pages."""
 
         def handle_exit(self, sig: int, frame: Any) -> None:
             super().handle_exit(sig, frame)
             app.close_streams()
 
-    config = uvicorn.Config(app, lifespan="on", log_level="warning", access_log=False, timeout_graceful_shutdown=_GRACE, server_header=False)
+    config = uvicorn.Config(
+        app,
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=_GRACE,
+        server_header=False,
+    )
     server = Server(config)
     server.run(sockets=[listening])
     if not server.started:
-        raise UsageError("the console has not started; what is wrong stands above.")
+        raise UsageError("the console did not start. The log above shows the reason.")

@@ -1,7 +1,8 @@
-"""The routes that say something to an agent: a message in a session, or on the page Try. Their answer is the stream of what the run says.
+"""The routes that send messages to an agent: in a session, or on the page Try.
 
-Owns: how these runs are begun: kept like all others, if the Runner keeps runs, and then going on without the browser. It must never change a definition:
-another instruction is an option of the one run.
+They respond with the stream of the run's events. The runs are stored like all others, if the Runner
+stores runs, and then continue without the browser. A definition is never changed: another
+instruction is an option of one run.
 """
 
 from __future__ import annotations
@@ -45,43 +46,57 @@ class Talking:
         ]
 
     async def say(self, request: Request) -> Response:
-        """Send a message to a session, and see what becomes of it."""
+        """Send a message to a session, and stream the run."""
         body = await body_of(request)
         session_id, text = text_of_body(body, "id"), text_of_body(body, "text", _LONGEST)
         start = text_of_body(body, "start", default="root")
         if start not in ("root", "last"):
-            raise UsageError("'start': give 'root' or 'last'.")
+            raise UsageError("'start' must be 'root' or 'last'.")
         self._desk.feeds.check()
-        session = self._desk.playing().session(session_id, start="last" if start == "last" else "root")
+        session = self._desk.playing().session(
+            session_id, start="last" if start == "last" else "root"
+        )
         return self._stream(session.query(text, streaming=True, detached=True))
 
     async def attempt(self, request: Request) -> Response:
-        """Run with other instructions, this once: with messages, or with what another run was asked."""
+        """Run once with other instructions: with new messages, or with the input of another run."""
         body = await body_of(request)
         again = text_of_body(body, "again", default="")
-        messages = (await self._desk.steps_of(await self._desk.list.one(again)).asked())[0] if again else _messages(body)
+        messages = (
+            (await self._desk.steps_of(await self._desk.list.one(again)).asked())[0]
+            if again
+            else _messages(body)
+        )
         self._desk.feeds.check()
         runner, keeps = self._desk.playing(), self._desk.keeps_runs
-        run = runner.run(messages, streaming=True, detached=keeps, options=_instructions(body, self._desk.agents()), labels={LABEL: "try"} if keeps else None)
+        run = runner.run(
+            messages,
+            streaming=True,
+            detached=keeps,
+            options=_instructions(body, self._desk.agents()),
+            labels={LABEL: "try"} if keeps else None,
+        )
         return self._stream(run)
 
     def _stream(self, run: Run) -> Response:
-        return StreamingResponse(self._desk.feeds.stream(run, name_first=True), media_type=EVENT_STREAM)
+        return StreamingResponse(
+            self._desk.feeds.stream(run, name_first=True), media_type=EVENT_STREAM
+        )
 
 
 def _messages(body: dict[str, Any]) -> tuple[Message, ...]:
-    """A text, or a conversation so far."""
+    """Return a text, or the conversation so far, as messages."""
     given = body.get("messages")
     if given is None:
         return (Message.user(text_of_body(body, "text", _LONGEST)),)
     if not isinstance(given, list) or not 0 < len(given) <= _MOST_MESSAGES:
-        msg = f"'messages': give a list of 1 to {_MOST_MESSAGES} objects with role and text."
+        msg = f"'messages' must be a list of 1 to {_MOST_MESSAGES} objects with role and text."
         raise UsageError(msg)
     found = []
     for one in given:
         role = one.get("role") if isinstance(one, dict) else None
         if role not in _ROLES:
-            msg = f"'messages': the role of each is one of {', '.join(_ROLES)}."
+            msg = f"'messages': each role must be one of {', '.join(_ROLES)}."
             raise UsageError(msg)
         text = text_of_body(one, "text", _LONGEST)
         found.append(Message.user(text) if role == "user" else Message.assistant(text))
@@ -89,18 +104,26 @@ def _messages(body: dict[str, Any]) -> tuple[Message, ...]:
 
 
 def _instructions(body: dict[str, Any], agents: dict[str, Any]) -> list[InstructionOptions]:
-    """The instructions that are other ones in this run, by the names of their agents."""
+    """Return the instructions that this run overrides, by the names of their agents."""
     given = body.get("instructions", {})
     if not isinstance(given, dict):
-        raise UsageError("'instructions': give an object: the name of an agent, and its instruction in this run.")
+        raise UsageError(
+            "'instructions' must be an object of agents' names and their instructions in this run."
+        )
     known = agents["instructions"]
     found = []
     for name, text in given.items():
         if name not in known:
-            msg = f"'instructions': {name[:80]!r} is no agent with an instruction. Those are: {', '.join(known) or 'none'}."
+            msg = (
+                f"'instructions': {name[:80]!r} is not an agent with an instruction. These are: "
+                f"{', '.join(known) or 'none'}."
+            )
             raise UsageError(msg)
         if not isinstance(text, str) or len(text) > _LONGEST:
-            msg = f"'instructions': give that of {name[:80]!r} as a text of at most {_LONGEST:,} characters."
+            msg = (
+                f"'instructions': that of {name[:80]!r} must be a string of at most {_LONGEST:,} "
+                "characters."
+            )
             raise UsageError(msg)
         found.append(InstructionOptions(text, agents=(name,)))
     return found

@@ -1,16 +1,21 @@
-"""What is said and shown: plain frozen values.
+"""Immutable values for messages, events and results.
 
-Owns what passes between agents, models, runs and stores. Its files, each importing only from those above it:
+They pass between agents, models, runs and stores. The package does no input or output, reads no
+clock except for timestamps, and does not depend on actors or stores. Each module imports only from
+the modules above it:
 
-    readable        a `repr` that one can read
-    chat            messages, their parts, pieces of them, tool calls, usage
-    agent_input     what an agent is given when it begins
-    run_path        the names of the agents that led somewhere, sharing their beginnings
-    interrupt       where a run waits, for what, and what it was answered
-    events          what a run shows
-    outcome         how an agent, or a run, has ended
-    run_result      what is left of a run
-    run_info        what a store says of a run
-
-It must never do anything: no input or output, no clock but a timestamp, no knowledge of actors or of stores.
+    value           the base of the values
+    well_formed     text that can be encoded as UTF-8
+    readable        a short `repr`
+    chat            messages, their parts, deltas, tool calls, usage
+    whole_reply     detects incomplete replies and calls
+    agent_input     the input of an agent
+    run_path        the names of the agents that led somewhere, with shared prefixes
+    checkpoint_id   the ids of checkpoints and interrupts
+    interrupt       where a run waits, for what, and its answers
+    events          the events of a run
+    outcome         the end of an agent or a run
+    output_type     the type of a run's output, for type checkers
+    run_result      the result of a run
+    run_info        a store's summary of a run
 """

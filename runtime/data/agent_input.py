@@ -1,31 +1,28 @@
-"""What an agent is given when it begins.
+"""The input of an agent, and the forms in which callers may pass messages.
 
-Owns: `AgentInput`, a frozen value, and in which forms messages may be given. How it is made up from the history is for `agent/` to say.
+`agent/` builds the input from the history.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ..errors import UsageError
-from ..quick_init import quick
 from .chat import Message
+from .value import Value
 
 __all__ = ["AgentInput", "as_messages"]
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class AgentInput:
-    """What an agent is given: the messages, oldest first, and whether its model is to stream."""
+class AgentInput(Value, frozen=True):
+    """The input of an agent: the messages, oldest first, and True if its model must stream."""
 
     messages: tuple[Message, ...] = ()
     streaming: bool = False
 
 
 def as_messages(given: str | Message | Sequence[Message]) -> tuple[Message, ...]:
-    """What was given as messages, as a tuple of them."""
+    """Return the messages as a tuple."""
     if type(given) is tuple and len(given) == 1 and type(given[0]) is Message:
         return given
     if isinstance(given, str):
@@ -35,6 +32,9 @@ def as_messages(given: str | Message | Sequence[Message]) -> tuple[Message, ...]
     messages = tuple(given) if isinstance(given, Iterable) else (given,)
     for message in messages:
         if not isinstance(message, Message):
-            msg = f"messages: {message!r} is no Message. Write Message.user('...'), or give a plain text."
+            msg = (
+                f"messages: {message!r} is no Message. Write Message.user('...'), or give a "
+                "plain text."
+            )
             raise UsageError(msg)
     return messages

@@ -1,22 +1,19 @@
-"""Where a run was interrupted, and by what.
+"""The place and the reason of an interrupt, and its answer.
 
-Owns: addresses, the contexts that say which agent or tool waits for what, and the answers that come. An address is structural: it names the places in
-the tree of agents and the tool call in them, so it is the same each time that the run comes there. It must never hold anything of a running actor.
+An address is structural: it names the agents in the tree and the tool call, so it is the same each
+time the run gets there. Nothing here refers to a running actor.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ..quick_init import quick
+from .value import Value
 
 __all__ = ["Address", "AddressStep", "Answer", "InterruptContext", "Pending"]
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class AddressStep:
+class AddressStep(Value, frozen=True):
     """One step of an address: an agent, or a tool that it calls."""
 
     kind: Literal["agent", "tool"]
@@ -24,16 +21,21 @@ class AddressStep:
     call_id: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.name}" if self.call_id is None else f"{self.kind}:{self.name}({self.call_id})"
+        return (
+            f"{self.kind}:{self.name}"
+            if self.call_id is None
+            else f"{self.kind}:{self.name}({self.call_id})"
+        )
 
 
 Address: TypeAlias = tuple[AddressStep, ...]
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class InterruptContext:
-    """One thing that a run waits for. `id` names it in `resume(targets=...)`; `parent` leads to what encloses it."""
+class InterruptContext(Value, frozen=True):
+    """One thing that a run waits for.
+
+    `id` identifies it in `resume(targets=...)`; `parent` is the context that encloses it.
+    """
 
     id: str
     address: Address
@@ -42,23 +44,21 @@ class InterruptContext:
     parent: InterruptContext | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """What a run has to know to go on from an interrupt."""
+class Pending(Value, frozen=True):
+    """The data that a run needs to resume from an interrupt."""
 
     context: InterruptContext
-    call_id: str | None = None  # of the tool call that waits; None if the agent itself does
-    state: object = None  # what was given to be found again
-    approval: bool = False  # whether the call waits to be approved, before it is made
-    earlier: tuple[tuple[bool, object], ...] = ()  # what the call was told at the interrupts before this one: (approval, data) of each
+    call_id: str | None = None  # the waiting tool call; None for the agent itself
+    state: object = None  # state passed to the interrupt
+    approval: bool = False  # True if the call waits for approval before it is made
+    # The answers to the call's earlier interrupts: (approval, data, digest of the question) of
+    # each.
+    earlier: tuple[tuple[Any, ...], ...] = ()
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of something that a run waited for."""
+class Answer(Value, frozen=True):
+    """The answer to an interrupt."""
 
     pending: Pending
-    is_target: bool  # whether it goes on; else it goes on waiting
+    is_target: bool  # True if it resumes; otherwise it keeps waiting
     data: object = None

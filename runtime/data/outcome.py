@@ -1,29 +1,26 @@
-"""How an agent has ended, as its parent hears of it.
+"""The outcome of an agent, for its parent.
 
-Owns: `Outcome` and the kinds of it. A parent hears of its child by this and nothing else; the child's events go to the run supervisor.
+A parent learns about its child only through this; the child's events go to the run's supervisor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from ..quick_init import quick
 from .chat import Message
 from .interrupt import InterruptContext
+from .value import Value
 
 __all__ = ["CANCELLED", "EXITED", "FINISHED", "AtOnce", "Outcome", "OutcomeKind", "joined"]
 
 OutcomeKind: TypeAlias = Literal["finished", "exited", "interrupted", "failed", "cancelled"]
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The end of an agent, after all the transfers that it made: it is the last agent's.
+class Outcome(Value, frozen=True):
+    """The end of an agent, after all its transfers: the outcome of the last agent.
 
-    `broke` says that it has finished, and that the loop around it is to end after it.
+    `broke`: it has finished, and the enclosing loop must end after it.
     """
 
     kind: OutcomeKind = "finished"
@@ -34,11 +31,11 @@ class Outcome:
 
     @property
     def finished(self) -> bool:
-        """Whether it came to its end, so that what follows it may begin."""
+        """True if it ended normally, so that the next agent may start."""
         return self.kind == "finished"
 
     def raise_for_error(self) -> None:
-        """Raise what it failed with, if it failed."""
+        """Raise the error that it failed with, if any."""
         if self.error is not None:
             raise self.error
 
@@ -47,24 +44,30 @@ FINISHED: Final = Outcome()
 EXITED: Final = Outcome("exited")
 CANCELLED: Final = Outcome("cancelled")
 
-# What becomes of several that play at once, the weightiest first, if one of them has ended so. One that waits for something is not ended by another's failure.
+# The most severe outcome decides for several concurrent agents. An agent that waits for an answer
+# is not ended by another one's failure.
 _WEIGHT: Final = ("cancelled", "interrupted", "failed", "exited")
 
 
 def joined(outcomes: Sequence[Outcome]) -> Outcome:
-    """What has become of several that have played at once, in the order in which they were cast."""
+    """Return the joint outcome of several concurrent agents, in the order of their start."""
     for kind in _WEIGHT:
         for outcome in outcomes:
             if outcome.kind == kind:
                 if kind == "interrupted":
-                    return Outcome("interrupted", contexts=tuple(context for one in outcomes for context in one.contexts))
+                    return Outcome(
+                        "interrupted",
+                        contexts=tuple(context for one in outcomes for context in one.contexts),
+                    )
                 return outcome
-    last = next((outcome.message for outcome in reversed(outcomes) if outcome.message is not None), None)
+    last = next(
+        (outcome.message for outcome in reversed(outcomes) if outcome.message is not None), None
+    )
     return Outcome(message=last, broke=any(outcome.broke for outcome in outcomes))
 
 
 class AtOnce:
-    """How those have ended that one agent has cast and that are, or last were, at work at the same time."""
+    """The outcomes of an agent's children that run, or last ran, concurrently."""
 
     __slots__ = ("_outcomes", "_playing")
 
@@ -73,7 +76,7 @@ class AtOnce:
         self._playing = 0
 
     def begin(self) -> int:
-        """Another one is cast. Returns its place among them."""
+        """Add a child that starts. Returns its index."""
         if not self._playing:
             self._outcomes = []
         self._playing += 1
@@ -81,7 +84,10 @@ class AtOnce:
         return len(self._outcomes) - 1
 
     def end(self, index: int, outcome: Outcome | None) -> Outcome | None:
-        """It has ended; None, if no caller waits for it any more. Returns what has become of all of them so far."""
+        """Set the outcome of a child; None, if no caller waits for it any more.
+
+        Returns the joint outcome so far.
+        """
         self._playing -= 1
         self._outcomes[index] = outcome
         if len(self._outcomes) == 1:

@@ -1,9 +1,8 @@
-"""The names of the agents that led somewhere, in a form of which the beginning is shared.
+"""The names of the agents that led somewhere, with shared prefixes.
 
-A long run has long paths: of an agent that is cast for the thousandth time by a loop, the path has a thousand names. So what is longer than a few names is a
-`SharedPath`: the path that it goes on from, and the names behind that. One more name costs the same however long the path is.
-
-Owns: that form. It must never be shown to a user: what is shown is a tuple, made when it is asked for.
+A long run has long paths: if a loop calls an agent a thousand times, the path has a thousand names.
+A path of more than a few names is therefore a `SharedPath`: a prefix, and the names after it.
+Adding a name costs the same, however long the path is. Users see a tuple, which is built on demand.
 """
 
 from __future__ import annotations
@@ -15,11 +14,14 @@ from typing import Final, TypeAlias
 __all__ = ["SHORT", "Path", "SharedPath", "as_path", "begins_with", "extended", "names_of"]
 
 SHORT: Final = 32
-"""How many names a path has at most that is a plain tuple, and how many the end of a longer one has."""
+"""The longest path that is a plain tuple, and the longest tail of a longer path."""
 
 
 class SharedPath:
-    """A path of more than a few names. Never changed once made; two are the same node, or they are compared by their names with `names_of`."""
+    """A path of more than a few names.
+
+    Immutable. Compare two paths by identity, or by their names with `names_of`.
+    """
 
     __slots__ = ("above", "length", "tail")
 
@@ -45,7 +47,7 @@ Path: TypeAlias = tuple[str, ...] | SharedPath
 
 
 def extended(path: Path, name: str) -> Path:
-    """The path, and one name behind it."""
+    """Return the path with one more name."""
     if type(path) is tuple:
         return (*path, name) if len(path) < SHORT else SharedPath(path, (name,))
     assert isinstance(path, SharedPath)
@@ -55,14 +57,14 @@ def extended(path: Path, name: str) -> Path:
 
 
 def as_path(names: Iterable[str], behind: Path = ()) -> Path:
-    """Those names, behind a path."""
+    """Return a path with these names appended."""
     for name in names:
         behind = extended(behind, name)
     return behind
 
 
 def names_of(path: Path) -> tuple[str, ...]:
-    """The path as a plain tuple."""
+    """Return the path as a plain tuple."""
     if type(path) is tuple:
         return path
     parts: list[tuple[str, ...]] = []
@@ -74,7 +76,7 @@ def names_of(path: Path) -> tuple[str, ...]:
 
 
 def begins_with(path: Path, start: Path) -> bool:
-    """Whether the path leads over what the other one leads to."""
+    """Return True if `start` is a prefix of `path`."""
     if len(start) > len(path):
         return False
     while isinstance(path, SharedPath) and len(path.above) >= len(start):

@@ -1,29 +1,32 @@
-"""What outlives a process.
+"""Durable runs: how a run is stored as plain data, and when each part of it is written.
 
-Owns the form of a run as plain data, and when which part of it is written. Its files, each importing only from those above it:
+A step is never shown before it is written. Each module imports only from those above it:
 
-    compatibility   whether a tree that has changed still fits what was kept of a run
-    path_table      run paths as plain data, of which the beginnings are written once
+    compatibility   checks whether a changed tree of agents still fits a stored run
+    path_table      run paths as plain data, with shared prefixes written once
     image           a run as one value, and the version of that format
     journal         the same, step by step
-    store_keys      the keys under which everything is in a store
-    checkpoint      what a checkpoint is called, and what its bytes say, with the version of their format
-    store_owner     one system as an owner in one store: until when it is certainly alive
-    store_access    a store, as runs use it: errors that say what to do, and what is done where it has no owners
-    lease           the right to write for a run or a turn; what happens when it is lost
-    wanted          what other processes want of what is at work here
-    leases          which run of a system gets a lease next, and how it is prolonged
+    replay          rebuilds an image from the records of a journal
+    store_keys      the keys that runs and sessions use in a store
+    checkpoint      checkpoint ids, and the contents of a checkpoint's bytes
+    store_owner     one system as an owner in one store, and its expiry
+    copies          a package: detects held stores and stores of other environments, and moves
+                    runs between stores
+    store_access    a store as runs use it: actionable errors, and fallbacks for stores without
+                    owners
+    lease           the right to write for a run or a turn, and its loss
+    wanted          requests of other processes for runs and turns of this one
+    leases          the queue for leases within a system, and their renewal
     run_lease       the lease of one run
-    long_history    a long history, in pieces
-    saves           where the saves of a checkpoint are, and that an interrupt was answered, once: a package
-    open_mark       that a run is not finished
-    run_listing     what the store lists of a run
-    kept_outcome    how a run has ended, for callers that ask later
-    loading         finding a checkpoint, and the image that it holds
-    persistence     what is kept of one run, and when it is written; that a second resume of an interrupt is refused
-    answers         which agent or tool call is given which answer by a resume
-    last_lives      which of the runs that have ended their processes too often is taken next
-    recovery        runs that have no process any more
-
-It must never start an agent, and never let a step be shown that is not written.
+    saves           a package: finds and loads checkpoints, and records that an interrupt was
+                    answered
+    open_mark       the mark of an unfinished run
+    run_listing     a run's entry in the store's list of runs
+    kept_outcome    the stored result of a run, for callers that ask later
+    persistence     the stored state of one run, and when it is written; refuses a second resume
+    lost_run        the status of a run whose process was lost and that stored nothing after its
+                    last save
+    answers         distributes the answers of a resume to agents and tool calls
+    last_lives      serializes the recovery of runs on their last attempt
+    recovery        finds and takes runs whose process is gone
 """

@@ -1,82 +1,201 @@
-"""Answers to a run that was interrupted: who gets what.
+"""Answers to an interrupted run, and their distribution to agents and tool calls.
 
-Owns: the targets and the data of one resume, and how they reach the agents and tool calls that wait. Those that get nothing wait on. Whatever is
-wrong with the answers is a ResumeError before anything has run.
+Agents and calls without an answer stay pending. An answer that does not fit the pending interrupts
+raises ResumeError before anything runs. A call that needs approval is approved only by an answer
+that names the interrupt, or the save, that was shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..codec.packing import pack
+from ..codec.sameness import same_bytes
+from ..data.checkpoint_id import CheckpointId
 from ..data.interrupt import Answer, InterruptContext, Pending
 from ..errors import CheckpointError, ResumeError, UsageError
+from .checkpoint import split_id
 
 if TYPE_CHECKING:
     from ..agent.invocation import Invocation
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "Verdict"]
+
+_LONGEST_ID: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A yes or no to one call that needs approval."""
+
+    approves: bool
+    arguments: str | Mapping[str, object] | None = None
+    reason: str = ""
+    shown: InterruptContext | None = None
+    """The interrupt as it was shown to the person, if known."""
+
+    def data(self, info: Any) -> object:
+        """Return the answer in the form that the call defines for a yes or a no."""
+        return info.approve(self.arguments) if self.approves else info.deny(self.reason)
+
+    def problem_with(self, context: InterruptContext) -> str | None:
+        """Return the reason why this does not answer that interrupt; None if it does."""
+        if not callable(getattr(context.info, "approve", None)) or not callable(
+            getattr(context.info, "deny", None)
+        ):
+            return (
+                f"{context.info!r:.200} is a question and not a call that needs approval. Answer "
+                f"it with resume(checkpoint_id, {{{context.id!r}: answer}})."
+            )
+        if self.shown is not None and not same_bytes(self.shown.info, context.info):
+            return (
+                f"{self.shown.info!r:.200} was shown, and {context.info!r:.200} waits. Nothing "
+                "was called. Show what waits now, and answer that."
+            )
+        return None
 
 
 class Answers:
-    """What one resume says."""
+    """The answers of one resume."""
 
-    __slots__ = ("_data", "_targets")
+    __slots__ = ("_data", "_names_save", "_targets", "id", "save")
 
-    def __init__(self, targets: Mapping[str, Any] | None, data: Any) -> None:
-        if targets is not None and (not isinstance(targets, Mapping) or not all(isinstance(key, str) for key in targets)):
-            msg = f"resume(targets={targets!r}): give a mapping of interrupt ids to data, for example {{result.interrupts[0].id: True}}."
+    def __init__(
+        self,
+        targets: Mapping[str, Any] | None,
+        data: Any,
+        checkpoint_id: str,
+        answer_id: str | None = None,
+    ) -> None:
+        if answer_id is not None and (
+            not isinstance(answer_id, str)
+            or not 0 < len(answer_id) <= _LONGEST_ID
+            or "@" in answer_id
+        ):
+            msg = (
+                f"answer_id must be a string of 1 to {_LONGEST_ID} characters without '@', got "
+                f"{answer_id!r:.200}. Pass one id for each answer."
+            )
+            raise UsageError(msg)
+        if targets is not None and (
+            not isinstance(targets, Mapping) or not all(isinstance(key, str) for key in targets)
+        ):
+            msg = (
+                f"resume(): targets must be a mapping of interrupt ids to data, got {targets!r}. "
+                "Pass one such as {result.interrupts[0].id: True}."
+            )
             raise UsageError(msg)
         if targets is not None and data is not None:
-            raise UsageError("resume(targets=..., data=...): give one of them: data goes to every interrupt, targets to those that are named.")
-        for name, value in (*(() if targets is None else targets.items()), *((("data", data),) if data is not None else ())):
+            raise UsageError(
+                "resume(targets=..., data=...): pass one of them: data goes to every "
+                "interrupt, targets to those that are named."
+            )
+        for name, value in (
+            *(() if targets is None else targets.items()),
+            *((("data", data),) if data is not None else ()),
+        ):
             if value is None or value is True or value is False:
-                continue  # as most answers are
+                continue  # most answers
             try:
-                pack(value)
+                pack(value.arguments if isinstance(value, Verdict) else value)
             except CheckpointError as error:
-                msg = f"resume: the answer {name!r} cannot be kept: {error}"
+                msg = f"resume(): the answer {name!r} cannot be stored: {error}"
                 raise CheckpointError(msg) from error
         self._targets = None if targets is None else dict(targets)
         self._data = data
+        self.id = answer_id
+        """The id that makes sending the same answer twice idempotent."""
+        self.save = (
+            checkpoint_id if targets is None and isinstance(checkpoint_id, CheckpointId) else None
+        )
+        """The only save that this answers.
+
+        Targets do not need it: an interrupt's id belongs to one save.
+        """
+        self._names_save = self.save is not None or split_id(checkpoint_id)[1] is not None
+
+    @classmethod
+    def to(
+        cls, interrupt_id: str, verdict: Verdict, checkpoint_id: str, answer_id: str | None = None
+    ) -> Self:
+        """Return a yes or no to that interrupt; all others stay pending."""
+        return cls({interrupt_id: verdict}, None, checkpoint_id, answer_id)
 
     def give(self, invocations: Iterable[Invocation], checkpoint_id: str) -> None:
-        """Give each agent and tool call that waits its answer. Raises ResumeError, and has given nothing then."""
-        waiting = [(invocation, pending) for invocation in invocations for pending in (invocation.pending or {}).values()]
+        """Give each pending agent and tool call its answer.
+
+        Raises ResumeError before any answer is given.
+        """
+        waiting = [
+            (invocation, pending)
+            for invocation in invocations
+            for pending in (invocation.pending or {}).values()
+        ]
         self._check([pending for _, pending in waiting], checkpoint_id)
+        answers: dict[Invocation, dict[Any, Answer]] = {}
         for invocation, pending in waiting:
-            answer = self._answer(pending)
-            invocation.answers = {**(invocation.answers or {}), pending.call_id: answer}
+            answers.setdefault(invocation, dict(invocation.answers or {}))[pending.call_id] = (
+                self._answer(pending)
+            )
+        for invocation, its_answers in answers.items():
+            invocation.answers = its_answers
             above: Invocation | None = invocation
             while above is not None:
                 above.resumed = True
                 above = above.assignment.parent
-        for invocation, _ in waiting:
             invocation.pending = None
 
     def _answer(self, pending: Pending) -> Answer:
         if self._targets is None:
             return Answer(pending, is_target=True, data=self._data)
-        known = self._targets
-        return Answer(pending, is_target=pending.context.id in known, data=known.get(pending.context.id))
+        data = self._targets.get(pending.context.id)
+        if isinstance(data, Verdict):
+            data = data.data(pending.context.info)
+        return Answer(pending, is_target=pending.context.id in self._targets, data=data)
 
     def _check(self, waiting: list[Pending], checkpoint_id: str) -> None:
         known = {pending.context.id: pending for pending in waiting}
         for name in self._targets or ():
             if name in known:
                 continue
-            what = "encloses an interrupt, and is none itself" if any(name in _enclosing(pending.context) for pending in waiting) else "is no interrupt of it"
-            msg = f"checkpoint {checkpoint_id!r}: {name!r} {what}. It waits for {', '.join(map(repr, known)) or 'nothing'}."
+            if any(name in _enclosing(pending.context) for pending in waiting):
+                what = "encloses an interrupt, and is none itself"
+            else:
+                what = (
+                    "is not pending: it was answered, never asked, or the run has paused again, "
+                    "which gives each interrupt a new id"
+                )
+            msg = (
+                f"checkpoint {checkpoint_id!r}: {name!r} {what}. It waits for "
+                f"{', '.join(map(repr, known)) or 'nothing'}."
+            )
             raise ResumeError(msg)
         for pending in waiting:
-            answer = self._answer(pending)
-            check = getattr(pending.context.info, "check_answer", None)
-            if answer.is_target and callable(check):
-                problem = check(answer.data)
-                if problem is not None:
-                    msg = f"checkpoint {checkpoint_id!r}, interrupt {pending.context.id!r}: {problem}"
-                    raise ResumeError(msg)
+            problem = self._problem_with(pending, checkpoint_id)
+            if problem is not None:
+                msg = f"checkpoint {checkpoint_id!r}, interrupt {pending.context.id!r}: {problem}"
+                raise ResumeError(msg)
+
+    def _problem_with(self, pending: Pending, checkpoint_id: str) -> str | None:
+        context = pending.context
+        verdict = None if self._targets is None else self._targets.get(context.id)
+        if isinstance(verdict, Verdict) and (problem := verdict.problem_with(context)) is not None:
+            return problem
+        check = getattr(context.info, "check_answer", None)
+        answer = self._answer(pending)
+        if not answer.is_target or not callable(check):
+            return None
+        problem = check(answer.data)
+        if problem is None and self._targets is None and not self._names_save:
+            return (
+                f"data= does not say which call was shown, and {context.info!r:.200} needs "
+                "approval. "
+                "Answer it by its interrupt: approve(interrupt), deny(interrupt), or "
+                f"resume({checkpoint_id!r}, {{interrupt.id: True}})."
+            )
+        return problem if problem is None or isinstance(problem, str) else str(problem)
 
 
 def _enclosing(context: InterruptContext) -> set[str]:

@@ -1,11 +1,14 @@
-"""A run as plain data: what a checkpoint holds, and what a journal adds up to.
+"""A run as plain data: the content of a checkpoint, and the sum of a journal.
 
-Owns: how the tree of invocations, the lanes and the counters of a run are put into tables, and how a run is built of them again. An image holds no
-definition: where an agent stands in its tree is a list of names, which is looked up when the agent goes on. It must never start anything.
+This module writes the invocations, lanes and counters of a run into tables, and builds a run from
+them. An image contains no definitions: an agent's place in its tree is a list of names, which is
+looked up when the agent resumes.
 
-    frames    an invocation that has not ended, by its id          ended     how those have ended that it cast, by its id and their slots
-    steps     results of `context.step`, by the invocation's id    lanes     [parent, fork, rows] of each lane, by its id
-    paths     the beginnings of long run paths, in a table of their own: see `path_table`
+    frames    an invocation that has not ended, by its id
+    ended     outcomes of agents that an invocation called, by its id and their slots
+    steps     results of `context.step`, by the invocation's id
+    lanes     [parent, fork, rows] of each lane, by its id
+    paths     the prefixes of long run paths, in a table: see `path_table`
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from ..agent.run_context import RunContext
 from ..agent.run_state import RunState
 from ..agent.session_values import SessionValues
 from ..agent.tree import Node
+from ..codec.json_values import fits
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, ToolCall, Usage
 from ..data.interrupt import AddressStep, Answer, InterruptContext, Pending
@@ -31,19 +35,37 @@ from ..errors import CheckpointError, UsageError
 from .compatibility import FORMAT, find_nodes, shape_of
 from .path_table import PathTable, read_names, read_path, read_paths
 
-__all__ = ["NO_COUNTERS", "STORED_PATHS", "check_image", "checked_message", "draw", "draw_beginning", "draw_header", "frame_of", "rebuild", "row_of"]
+__all__ = [
+    "APART",
+    "NO_COUNTERS",
+    "STORED_PATHS",
+    "check_image",
+    "checked_message",
+    "draw",
+    "draw_beginning",
+    "draw_header",
+    "frame_of",
+    "rebuild",
+    "row_of",
+]
 
 STORED_PATHS: Final = "paths"
-"""Among the numbers of what is stored already of each lane: how many rows of the paths are. No lane is called so."""
+"""The key for the number of stored path rows, among the numbers of stored rows of each lane.
 
-NO_COUNTERS: Final = MappingProxyType({"seq": 0, "transfers": 0, "usage": Usage(), "null_answer": None})
-"""What `counters_of` holds of a run that begins."""
+No lane has this name.
+"""
+
+NO_COUNTERS: Final = MappingProxyType(
+    {"seq": 0, "transfers": 0, "usage": Usage(), "null_answer": None}
+)
+"""The value of `counters_of` for a new run."""
 
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
-# Lists all through, and no tuples: what msgpack can write by itself is written and read several times as fast.
+# Lists throughout, and no tuples: msgpack writes and reads natively supported types several times
+# as fast.
 
-# What a frame holds of its invocation, where it is something.
+# The fields of an invocation that its frame holds, if they are set.
 _KEPT: Final[dict[str, type]] = {
     "state": dict,
     "notes": dict,
@@ -55,25 +77,55 @@ _KEPT: Final[dict[str, type]] = {
     "resumed": bool,
 }
 
+# Fields that a journal records apart from the frame, because there may be hundreds of each.
+APART: Final = (
+    "pending",
+    "answers",
+)
+
 _NO_TEXTS: Final = (None, None, None)
 
 _KINDS: Final = get_args(OutcomeKind)
 
 _FIELDS: Final = tuple(name for name in _KEPT if name not in ("state", "notes"))
+_FIELDS_BESIDE: Final = tuple(name for name in _FIELDS if name not in APART)
 
-# What comes of a structure that is not what it should be.
-_DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, UsageError)
+# Errors that a malformed structure can raise.
+_DAMAGE: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    UsageError,
+)
 
 
 def draw_header(state: RunState, root: Node, ahead: int = 0) -> dict[str, Any]:
-    """What does not change in a run, and the counters, `ahead` events further than they are now; without what is nothing."""
+    """Return the header of an image: fixed facts of the run and its counters.
+
+    The counters are `ahead` events further than they are now. Empty values are omitted.
+    """
     context, messages = state.context, [*state.input.messages]
-    header = {"format": FORMAT, "run": context.run_id, "agent": root.name, "shape": shape_of(root), "input": [messages, state.input.streaming]}
-    if context.session_id is not None or state.new_input_count is not None or state.begins_with is not None:
+    header = {
+        "format": FORMAT,
+        "run": context.run_id,
+        "agent": root.name,
+        "shape": shape_of(root),
+        "input": [messages, state.input.streaming],
+    }
+    if (
+        context.session_id is not None
+        or state.new_input_count is not None
+        or state.begins_with is not None
+    ):
         header["session_id"], header["fresh"] = context.session_id, state.new_input_count
         header["seen"], header["begins_with"] = state.session_records_before, state.begins_with
     if context.options:
         header["options"] = plain_options(context.options)
+    if context.context is not None and fits(context.context):
+        header["context"] = context.context
     if context.skip_transfers:
         header["skip_transfers"] = True
     usage = context.usage
@@ -84,7 +136,7 @@ def draw_header(state: RunState, root: Node, ahead: int = 0) -> dict[str, Any]:
 
 
 def draw_beginning(state: RunState, root: Node) -> dict[str, Any]:
-    """The image of a run that begins: no agent plays yet."""
+    """Return the image of a new run: no agent has started yet."""
     header = draw_header(state, root)
     if len(state.context.session):
         header["values"] = state.context.session.to_dict()
@@ -92,24 +144,47 @@ def draw_beginning(state: RunState, root: Node) -> dict[str, Any]:
 
 
 def counters_of(state: RunState, ahead: int = 0) -> dict[str, Any]:
-    """What goes up as the run goes on. `ahead` is how many events are to be shown right after they were written."""
+    """Return the counters that grow during a run.
+
+    `ahead` is the number of events that are shown right after they were written.
+    """
     context = state.context
-    return {"seq": state.seq + ahead, "transfers": state.transfers, "usage": context.usage, "null_answer": context.null_answer}
+    return {
+        "seq": state.seq + ahead,
+        "transfers": state.transfers,
+        "usage": context.usage,
+        "null_answer": context.null_answer,
+    }
 
 
-def draw(state: RunState, root: Node, stored: Mapping[str, int] = _NOTHING, paths: PathTable | None = None, *, ahead: int = 0) -> dict[str, Any]:
-    """The image of a run, as it is now but for `ahead` events that are about to be shown; without so much of each lane as is stored already."""
+def draw(
+    state: RunState,
+    root: Node,
+    stored: Mapping[str, int] = _NOTHING,
+    paths: PathTable | None = None,
+    *,
+    ahead: int = 0,
+) -> dict[str, Any]:
+    """Return the image of a run, including `ahead` events that are about to be shown.
+
+    Rows of a lane that are already stored are omitted.
+    """
     paths = PathTable() if paths is None else paths
     frames: dict[str, Any] = {}
     ended: dict[str, Any] = {}
     steps: dict[str, Any] = {}
     lanes: dict[str, Lane] = {"": state.lane}
-    for invocation in () if state.root is None else walk(state.root):  # none, if no agent plays yet
+    # none, if no agent has started
+    for invocation in () if state.root is None else walk(state.root):
         frames[invocation.id] = frame_of(invocation, paths)
         lanes[invocation.lane.id] = invocation.lane
         for lane in invocation.lanes or ():
             lanes[lane.id] = lane
-        outcomes = {cast_key: one for cast_key, one in (invocation.assignments or {}).items() if isinstance(one, Outcome)}
+        outcomes = {
+            cast_key: one
+            for cast_key, one in (invocation.assignments or {}).items()
+            if isinstance(one, Outcome)
+        }
         if outcomes:
             ended[invocation.id] = outcomes
         if invocation.steps:
@@ -117,30 +192,44 @@ def draw(state: RunState, root: Node, stored: Mapping[str, int] = _NOTHING, path
     image = draw_header(state, root, ahead)
     if values := state.context.session.to_dict():
         image["values"] = values
-    image.update((name, table) for name, table in (("frames", frames), ("ended", ended), ("steps", steps)) if table)
+    image.update(
+        (name, table)
+        for name, table in (("frames", frames), ("ended", ended), ("steps", steps))
+        if table
+    )
     if len(lanes) > 1 or state.lane.entries:
-        image["lanes"] = {lane.id: _drawn_lane(lane, stored.get(lane.id, 0), paths) for lane in lanes.values()}
+        image["lanes"] = {
+            lane.id: _drawn_lane(lane, stored.get(lane.id, 0), paths) for lane in lanes.values()
+        }
     if paths.rows:
         image["paths"] = paths.rows[stored.get(STORED_PATHS, 0) :]
     return image
 
 
 def _drawn_lane(lane: Lane, start: int, paths: PathTable) -> list[Any]:
-    return [None if lane.parent is None else lane.parent.id, lane.fork, [row_of(entry, paths) for entry in lane.entries[start:]]]
+    return [
+        None if lane.parent is None else lane.parent.id,
+        lane.fork,
+        [row_of(entry, paths) for entry in lane.entries[start:]],
+    ]
 
 
 def row_of(entry: Entry, paths: PathTable) -> list[Any]:
     return [entry.agent_name, paths.write(entry.run_path), entry.invocation_id, entry.message]
 
 
-def frame_of(invocation: Invocation, paths: PathTable) -> dict[str, Any]:
-    """An invocation and its assignment, without those below."""
+def frame_of(invocation: Invocation, paths: PathTable, *, apart: bool = False) -> dict[str, Any]:
+    """Return an invocation and its assignment, without those below. With `apart`, omit the fields
+    that a journal records separately.
+    """
     assignment, window = invocation.assignment, invocation.window
     parent = assignment.parent
     frame: dict[str, Any] = {
         "slot": assignment.cast_key,
         "names": paths.write(invocation.names),
-        "place": [*(invocation.node.tree_path if invocation.node is not None else invocation.tree_path)],
+        "place": [
+            *(invocation.node.tree_path if invocation.node is not None else invocation.tree_path)
+        ],
         "path": paths.write(invocation.run_path),
         "lane": invocation.lane.id,
         "since": window.since,
@@ -149,14 +238,32 @@ def frame_of(invocation: Invocation, paths: PathTable) -> dict[str, Any]:
         frame["in"] = parent.id
         if assignment.dialogue is not parent.assignment.dialogue:
             dialogue = assignment.dialogue
-            frame["scope"] = [[*dialogue.input.messages], dialogue.input.streaming, dialogue.shown, dialogue.last_message]
-    places = (("loop", assignment.loop), ("seat_broke", assignment.broke or None), ("tool", assignment.tool))
+            frame["scope"] = [
+                [*dialogue.input.messages],
+                dialogue.input.streaming,
+                dialogue.shown,
+                dialogue.last_message,
+            ]
+    places = (
+        ("loop", assignment.loop),
+        ("seat_broke", assignment.broke or None),
+        ("tool", assignment.tool),
+        ("apart", apart or None),
+    )
     frame.update((name, value) for name, value in places if value is not None)
     if window.input is not None:
         frame["given"] = [[*window.input.messages], window.input.streaming]
-    # As of its last step: what it has done since is in no event yet.
-    frame.update((name, value) for name, value in zip(("state", "notes"), invocation.saved, strict=True) if value is not None)
-    frame.update((name, value) for name in _FIELDS if (value := getattr(invocation, name)) is not None and value is not False)
+    # As of its last step: no event contains its later changes yet.
+    frame.update(
+        (name, value)
+        for name, value in zip(("state", "notes"), invocation.saved, strict=True)
+        if value is not None
+    )
+    frame.update(
+        (name, value)
+        for name in (_FIELDS_BESIDE if apart else _FIELDS)
+        if (value := getattr(invocation, name)) is not None and value is not False
+    )
     if window.verbatim_from is not None:
         frame["told_from"] = window.verbatim_from
     if window.retold_from is not None:
@@ -169,14 +276,16 @@ def frame_of(invocation: Invocation, paths: PathTable) -> dict[str, Any]:
 
 
 def check_image(image: dict[str, Any], root: Node) -> None:
-    """Raise CheckpointError, if no run can be built of it that goes on in that tree."""
+    """Raise CheckpointError if no run that fits that tree can be built from this image."""
     rebuild(image, RunState(RunContext("", None, SessionValues(), (), ()), AgentInput()), root)
 
 
 def rebuild(image: dict[str, Any], state: RunState, root: Node) -> Mapping[int, Path]:
-    """Build the run of an image, with every agent in its place of the tree. Raises CheckpointError if it does not hold together, or not with that tree.
+    """Build the run of an image, with every agent in its place of the tree.
 
-    Returns the run paths that it has numbers for.
+    Raises CheckpointError if the image is inconsistent, or does not fit that tree.
+
+    Returns the run paths that have numbers.
     """
     try:
         paths = read_paths(image.get("paths", ()))
@@ -185,7 +294,10 @@ def rebuild(image: dict[str, Any], state: RunState, root: Node) -> Mapping[int, 
     except CheckpointError:
         raise
     except _DAMAGE as error:
-        msg = f"the checkpoint is damaged: its parts do not belong together ({type(error).__name__}: {error})."
+        msg = (
+            "the checkpoint is damaged: its parts do not belong together "
+            f"({type(error).__name__}: {error})."
+        )
         raise CheckpointError(msg) from error
     return paths
 
@@ -202,19 +314,21 @@ def _rebuild(image: dict[str, Any], state: RunState, paths: Mapping[int, Path]) 
     context.session_id = _text(image["session_id"])
     context.skip_transfers = bool(image["skip_transfers"])
     context.options = (*restored_options(image["options"]), *context.options)
+    if context.context is None:
+        context.context = image.get("context")
     context.session.update({**image["values"], **context.session.to_dict()})
     lanes = _lanes(image["lanes"], paths)
     state.lane = lanes[""]
     frames: dict[str, dict[str, Any]] = image["frames"]
     built: dict[str, Invocation] = {}
-    dialogue = Dialogue(state.input, True, True)
+    dialogue = Dialogue(state.input, shown=True, recorded=True)
     for invocation_id in frames:
         _build(invocation_id, frames, built, lanes, paths, dialogue)
     roots = [one for one in built.values() if one.assignment.parent is None]
     state.root = None
     stopped = (image.get("mark") or ("",))[0] in ("cancelled", "drained")
     if not frames and not state.lane.entries and (stopped or not state.seq):
-        return  # no agent had begun to play
+        return  # no agent had started
     if len(roots) != 1:
         msg = f"the checkpoint is damaged: it has {len(roots)} roots."
         raise CheckpointError(msg)
@@ -233,7 +347,10 @@ def _lanes(table: dict[str, Any], paths: Mapping[int, Path]) -> dict[str, Lane]:
         lane = lanes[lane_id]
         lane.parent = None if parent is None else lanes[parent]
         lane.fork = _count(fork)
-        lane.entries = [Entry(str(name), read_path(path, paths), str(invocation), checked_message(message)) for name, path, invocation, message in rows]
+        lane.entries = [
+            Entry(str(name), read_path(path, paths), str(invocation), checked_message(message))
+            for name, path, invocation, message in rows
+        ]
     sound: set[str] = set()
     for lane in lanes.values():
         above: Lane | None = lane
@@ -255,7 +372,7 @@ def _build(
     paths: Mapping[int, Path],
     root_scope: Dialogue,
 ) -> Invocation:
-    """One invocation, and first those above it."""
+    """Build one invocation, after those above it."""
     line = {invocation_id: None}
     above: Any = invocation_id
     while (above := frames[above].get("in")) is not None and above not in built:
@@ -269,21 +386,46 @@ def _build(
 
 
 def _build_one(
-    invocation_id: str, frame: dict[str, Any], built: dict[str, Invocation], lanes: dict[str, Lane], paths: Mapping[int, Path], root_scope: Dialogue
+    invocation_id: str,
+    frame: dict[str, Any],
+    built: dict[str, Invocation],
+    lanes: dict[str, Lane],
+    paths: Mapping[int, Path],
+    root_scope: Dialogue,
 ) -> Invocation:
     above = frame.get("in")
     parent = None if above is None else built[above]
     dialogue = root_scope if parent is None else parent.assignment.dialogue
     if "scope" in frame:
         messages, streaming, shown, last = frame["scope"]
-        dialogue = Dialogue(AgentInput(_messages(messages), bool(streaming)), bool(shown), False)
+        dialogue = Dialogue(
+            AgentInput(_messages(messages), bool(streaming)), shown=bool(shown), recorded=False
+        )
         dialogue.last_message = None if last is None else checked_message(last)
     tool, loop = frame.get("tool"), frame.get("loop")
     tool = None if tool is None else _typed(tool, AddressStep)
-    assignment = Assignment(parent, _typed(frame["slot"], int | str), dialogue, tool=tool, loop=None if loop is None else _count(loop))
+    assignment = Assignment(
+        parent,
+        _typed(frame["slot"], int | str),
+        dialogue,
+        tool=tool,
+        loop=None if loop is None else _count(loop),
+    )
     assignment.broke = bool(frame.get("seat_broke", False))
-    names, tree_path, path = read_path(frame["names"], paths), read_names(frame["place"]), read_path(frame["path"], paths)
-    invocation = Invocation.restore(_typed(invocation_id, str), names, tree_path, path, lanes[frame["lane"]], assignment, _window(frame))
+    names, tree_path, path = (
+        read_path(frame["names"], paths),
+        read_names(frame["place"]),
+        read_path(frame["path"], paths),
+    )
+    invocation = Invocation.restore(
+        _typed(invocation_id, str),
+        names,
+        tree_path,
+        path,
+        lanes[frame["lane"]],
+        assignment,
+        _window(frame),
+    )
     for name, kind in _KEPT.items():
         if name in frame:
             setattr(invocation, name, _typed(frame[name], kind))
@@ -313,19 +455,22 @@ def _window(frame: dict[str, Any]) -> InputWindow:
     )
 
 
-# --- what is read, looked at: bytes may hold anything where something belongs
+# --- validation: stored bytes may hold a value of any type in any place
 
 
 def _typed(value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
-        msg = f"the checkpoint is damaged: {type(value).__name__} where {getattr(kind, '__name__', kind)} belongs."
+        msg = (
+            f"the checkpoint is damaged: expected "
+            f"{getattr(kind, '__name__', kind)}, got {type(value).__name__}."
+        )
         raise CheckpointError(msg)
     return value
 
 
 def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
-        msg = f"the checkpoint is damaged: {value!r:.40} where a number belongs."
+        msg = f"the checkpoint is damaged: expected a number, got {value!r:.40}."
         raise CheckpointError(msg)
     return value
 
@@ -347,11 +492,17 @@ def _messages(given: Any) -> tuple[Message, ...]:
 
 
 def checked_message(value: Any) -> Message:
-    """The message. Raises CheckpointError, if it is none, or holds what none does."""
+    """Return the message. Raises CheckpointError if it is not a valid one."""
     message: Message = _typed(value, Message)
     calls, texts = message.tool_calls, (message.tool_call_id, message.tool_name, message.reasoning)
-    if type(calls) is tuple and not calls and message.usage is None and texts == _NO_TEXTS and type(message.id) is str:
-        return message  # as most are
+    if (
+        type(calls) is tuple
+        and not calls
+        and message.usage is None
+        and texts == _NO_TEXTS
+        and type(message.id) is str
+    ):
+        return message  # most messages
     for call in _typed(message.tool_calls, tuple):
         _typed(call, ToolCall)
         read_names((call.id, call.name, call.arguments))
@@ -366,7 +517,7 @@ def checked_message(value: Any) -> Message:
 def _outcome(value: Any) -> Outcome:
     outcome: Outcome = _typed(value, Outcome)
     if outcome.kind not in _KINDS:
-        msg = f"the checkpoint is damaged: an agent has ended as {outcome.kind!r:.40}."
+        msg = f"the checkpoint is damaged: an agent has the unknown outcome {outcome.kind!r:.40}."
         raise CheckpointError(msg)
     if outcome.error is not None:
         _typed(outcome.error, Exception)
@@ -382,8 +533,10 @@ def _check_pending(pending: Any) -> None:
     _check_context(pending.context)
     _text(pending.call_id)
     for told in _typed(pending.earlier, tuple):
-        was_approval, _ = told
+        was_approval, _, *shown = told
         _typed(was_approval, bool)
+        for form in shown:
+            _typed(form, bytes | None)
 
 
 def _check_context(context: Any) -> None:

@@ -1,19 +1,27 @@
-"""A run, step by step: what has changed since the last step, as one record; and the image that such records add up to.
+"""A run, step by step: each record contains the changes since the last step.
 
-A record is a list of changes. What it costs is proportional to the step: of an agent only its own frame is in it, and only if that has changed.
+`replay.py` reads the records.
 
-    frame id bytes | gone id                 an agent has begun, or stands elsewhere now (packed by itself); it has ended
-    event lane event                         an event, whose message goes to that lane (None: to none)
-    ended id slot outcome | asked id         what an agent cast has ended; it will not ask for that again
+A record is a list of changes. Its size is proportional to the step: it contains an agent's own
+frame only, and only if that has changed.
+
+    frame id bytes | gone id                 an agent has started or moved (packed by itself); it
+                                             has ended
+    waits id name bytes                      answers, or open interrupts, that a frame has gained
+                                             and lost (packed): the frame is recorded without them
+    event lane event                         an event, whose message goes to that lane (None: to
+                                             none)
+    ended id slot outcome | asked id         a called agent has ended; its outcome is not needed
+                                             again
     step id name result                      of `context.step`
-    lane id parent fork | joined id lanes    the lanes of a Parallel begin, and are put behind the one that they came from
-    values changed gone | counters ...       session values; what only goes up
+    lane id parent fork | joined id lanes    the lanes of a Parallel start, and are appended to
+                                             their parent
+    values changed gone | counters ...       session values; counters that only grow
     start image | mark kind number           the beginning; an interrupt, a cancellation, the end
     path number above names                  a row of the table of paths: see `path_table`
 
-The run path of an event is its own, if it is short. Else it stands behind the event, as in a frame, and the event has none.
-
-Owns: the making and the reading of records. It must never write to a store.
+A short run path is part of its event. A long one follows the event, as in a frame, and the event
+has none. This module makes records; it never writes to a store.
 """
 
 from __future__ import annotations
@@ -22,63 +30,83 @@ from collections.abc import Mapping
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
+from ..codec.json_values import as_plain, fits
 from ..codec.kept_values import kept_value
-from ..codec.packing import pack, unpack
-from ..data.events import AgentEvent, CustomAction, with_path
-from ..errors import CheckpointError, UsageError
-from .compatibility import check_format
-from .image import NO_COUNTERS, counters_of, frame_of
-from .path_table import PathTable, read_path, read_paths
+from ..codec.packing import pack
+from ..data.events import AgentEvent, CustomAction
+from ..errors import CheckpointError
+from .image import APART, NO_COUNTERS, counters_of, frame_of
+from .path_table import PathTable
 
 if TYPE_CHECKING:
     from ..agent.history import Lane
     from ..agent.invocation import Invocation
     from ..agent.run_state import RunState
     from ..data.outcome import Outcome
-    from ..data.run_path import Path
 
-__all__ = ["EventReader", "Journal", "replay"]
+__all__ = ["Journal"]
 
 _MISSING: Final = object()
 _FIRST_LANE: Final = frozenset(("",))
 _SHOWN: Final = ("event", "lane", "path")
-"""What those read who look at a run that has ended."""
-_DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UsageError)
+"""The changes that readers of an ended run need."""
 
 
 class Journal:
-    """What has happened in one run since its last record was made."""
+    """The changes in one run since its last record was made."""
 
-    __slots__ = ("_changes", "_counters", "_drawn", "_frames", "_lanes", "_paths", "_problem", "_rows", "_untouched", "_values")
+    __slots__ = (
+        "_changes",
+        "_counters",
+        "_drawn",
+        "_frames",
+        "_lanes",
+        "_paths",
+        "_problem",
+        "_rows",
+        "_untouched",
+        "_values",
+        "_waits",
+    )
 
     def __init__(self) -> None:
         self._changes: list[list[Any]] = []
-        self._problem: CheckpointError | None = None  # why there will be no record any more
-        self._frames: dict[str, bytes] = {}  # as they were recorded
-        self._values: dict[str, Any] = {}  # the session values as they were recorded: plain ones, and the bytes of others
+        self._problem: CheckpointError | None = None  # the reason why no more records can be made
+        self._frames: dict[str, bytes] = {}  # the recorded frames
+        # Answers and open interrupts as they were recorded; these mappings never change.
+        self._waits: dict[tuple[str, str], Mapping[Any, Any]] = {}
+        # The session values as they were recorded: plain values, and the bytes of all others.
+        self._values: dict[str, Any] = {}
         self._lanes: frozenset[str] | set[str] = _FIRST_LANE
         self._counters: Mapping[str, Any] = NO_COUNTERS
-        self._drawn = 0  # frames among the changes
+        self._drawn = 0  # number of frames among the changes
         self._paths = PathTable()
-        self._rows = 0  # how many of its rows were recorded
-        self._untouched: Invocation | None = None  # whose frame may have changed: it was not looked at yet
+        self._rows = 0  # number of path rows already recorded
+        # The invocation whose frame may have changed and has not been checked yet.
+        self._untouched: Invocation | None = None
 
     def begin(self, image: dict[str, Any]) -> bytes:
-        """The run begins with that image, in which no agent plays yet. It is the first record."""
+        """Start with that image, in which no agent runs yet. Returns the first record."""
         self._know_values(image)
         if "seq" in image:
             self._counters = _counters_in(image)
         return pack([["start", image]])
 
     def start(self, image: dict[str, Any], paths: PathTable | None = None) -> None:
-        """The run goes on from an image that was drawn with those paths."""
+        """Continue from an image that was drawn with those paths."""
         self._changes.append(["start", image])
         self.know(image, self._paths if paths is None else paths)
         self._counters = _counters_in(image)
 
     def know(self, image: dict[str, Any], paths: PathTable) -> None:
-        """This has been recorded already."""
+        """Note that this image is already recorded."""
         self._paths, self._rows = paths, len(paths.rows)
+        self._waits = {
+            (key, name): waits
+            for key, frame in image.get("frames", {}).items()
+            for name in APART
+            if (waits := frame.get(name))
+        }
         if lanes := image.get("lanes"):
             self._lanes = {*self._lanes, *lanes}
         self._know_values(image)
@@ -88,18 +116,34 @@ class Journal:
             self._values = {key: kept_value(value) for key, value in values.items()}
 
     def mark(self, kind: str, number: int) -> None:
-        """Something that a reader looks for, and when it was: beside the counters, where versions that do not know it leave it alone."""
+        """Record a mark that readers search for, and its time.
+
+        The time goes with the counters, where versions that do not know it ignore it.
+        """
         self._changes += (["mark", kind, number], ["counters", {"marked": time()}])
 
+    def context(self, context: object) -> None:
+        """Record the caller's new context. It goes with the counters, for the same reason."""
+        self._changes.append(["counters", {"context": context}])
+
     def touch(self, invocation: Invocation) -> None:
-        """Its frame may have changed. It is drawn here and now: when the record is made its agent may be at its next step, which is in no record yet."""
+        """Note that the frame of an invocation may have changed.
+
+        The frame is drawn immediately: by the time the record is made, its agent may be at its next
+        step, which is in no record yet.
+        """
         if invocation.assignment.holder is not invocation:
-            return  # it has ended meanwhile
+            return  # it has ended in the meantime
         for lane in (invocation.lane, *(invocation.lanes or ())):
             if lane.id not in self._lanes:
                 self._lane(lane)
         try:
-            packed = pack(frame_of(invocation, self._paths))
+            packed = pack(frame_of(invocation, self._paths, apart=True))
+            waits = [
+                (name, packed_news)
+                for name in APART
+                if (packed_news := self._news_of(invocation, name)) is not None
+            ]
         except CheckpointError as error:
             error.agent = invocation.node.name
             self._problem = self._problem or error
@@ -109,9 +153,32 @@ class Journal:
             self._note_paths()
             self._changes.append(["frame", invocation.id, packed])
             self._drawn += 1
+        for name, packed in waits:
+            self._changes.append(["waits", invocation.id, name, packed])
+            self._drawn += 1
 
-    def event(self, event: AgentEvent, invocation: Invocation, *, said: bool, is_last: bool = False) -> None:
-        """An event was stamped. Of an agent that does nothing behind it the frame is needed only if the run does not end with that."""
+    def _news_of(self, invocation: Invocation, name: str) -> bytes | None:
+        """Return the changes of its answers or open interrupts, packed; None if there are none.
+
+        Each of them is recorded once, however many there are.
+        """
+        now, before = getattr(invocation, name) or {}, self._waits.get((invocation.id, name), {})
+        if now is before or (not now and not before):
+            return None
+        news = (
+            {key: value for key, value in now.items() if before.get(key) is not value},
+            [key for key in before if key not in now],
+        )
+        self._waits[invocation.id, name] = now
+        return pack(news) if any(news) else None
+
+    def event(
+        self, event: AgentEvent, invocation: Invocation, *, said: bool, is_last: bool = False
+    ) -> None:
+        """Record an event that was stamped.
+
+        If the event is the agent's last, its frame is needed only if the run does not end with it.
+        """
         lane = invocation.lane if said else None
         if lane is not None and lane.id not in self._lanes:
             self._lane(lane)
@@ -121,21 +188,25 @@ class Journal:
         else:
             written = self._paths.write(path)
             self._note_paths()
-            self._changes.append(["event", None if lane is None else lane.id, with_path(event, ()), written])
+            lane_id = None if lane is None else lane.id
+            self._changes.append(["event", lane_id, event.replace(run_path=()), written])
         if is_last:
             self._untouched = invocation
             return
         self.touch(invocation)
         dialogue, assignment = invocation.assignment.dialogue, invocation.assignment
         if said and not dialogue.recorded:
-            # What was said last in a conversation is its result: it is kept with the agent that it was begun with.
-            while assignment.parent is not None and assignment.parent.assignment.dialogue is dialogue:
+            # The last message of a conversation is its result, and is stored with the agent that
+            # started the conversation.
+            while (
+                assignment.parent is not None and assignment.parent.assignment.dialogue is dialogue
+            ):
                 assignment = assignment.parent.assignment
             if assignment.holder is not None and assignment.holder is not invocation:
                 self.touch(assignment.holder)
 
     def _note_paths(self) -> None:
-        """What stands behind refers to them."""
+        """Record the new path rows, which the following changes refer to."""
         rows = self._paths.rows
         if len(rows) > self._rows:
             self._changes += [["path", *row] for row in rows[self._rows :]]
@@ -145,30 +216,34 @@ class Journal:
         if type(self._lanes) is frozenset:
             self._lanes = {*self._lanes}
         self._lanes.add(lane.id)  # type: ignore[union-attr]  # it is a set by now
-        self._changes.append(["lane", lane.id, None if lane.parent is None else lane.parent.id, lane.fork])
+        self._changes.append(
+            ["lane", lane.id, None if lane.parent is None else lane.parent.id, lane.fork]
+        )
 
     def gone(self, invocation: Invocation) -> None:
-        """An agent has left its assignment."""
+        """Record that an agent has left its assignment."""
+        for name in APART:
+            self._waits.pop((invocation.id, name), None)
         if self._frames.pop(invocation.id, None) is not None:
             self._changes.append(["gone", invocation.id])
 
     def ended(self, parent: Invocation, cast_key: Any, outcome: Outcome) -> None:
-        """What an agent has cast has ended."""
+        """Record the outcome of an agent that another one called."""
         if parent.id not in self._frames:
             self.touch(parent)
         self._changes.append(["ended", parent.id, cast_key, outcome])
 
     def asked(self, parent: Invocation) -> None:
-        """An agent has gone on behind those that have ended."""
+        """Record that an agent has continued after the agents that it called ended."""
         self._changes.append(["asked", parent.id])
 
     def step(self, invocation: Invocation, name: str, result: Any) -> None:
-        """Something was done that is to be done once."""
+        """Record the result of something that must run only once."""
         self._changes.append(["step", invocation.id, name, result])
         self.touch(invocation)
 
     def joined(self, invocation: Invocation, lanes: list[Lane]) -> None:
-        """Lanes were put behind the one that they came from."""
+        """Record that lanes were appended to their parent."""
         for lane in lanes:
             if lane.id not in self._lanes:
                 self._lane(lane)
@@ -176,7 +251,10 @@ class Journal:
         self.touch(invocation)
 
     def take(self, state: RunState, ahead: int = 0) -> bytes | None:
-        """All of it, as one record; None if nothing has happened. `ahead` events are to be shown right after it was written."""
+        """Return all changes as one record; None if there are none.
+
+        `ahead` events are shown right after it is written.
+        """
         if self._untouched is not None:
             invocation, self._untouched = self._untouched, None
             self.touch(invocation)
@@ -186,7 +264,11 @@ class Journal:
         if not self._changes:
             return None
         counters = counters_of(state, ahead)
-        news = {key: value for key, value in counters.items() if self._counters.get(key, _MISSING) != value}
+        news = {
+            key: value
+            for key, value in counters.items()
+            if self._counters.get(key, _MISSING) != value
+        }
         self._counters = counters
         changes, self._changes = self._changes, []
         if news:
@@ -195,10 +277,18 @@ class Journal:
         return _packed(changes, drawn)
 
     def take_last(self) -> bytes | None:
-        """What is left of a run that ends with it: its events. What only one that goes on would need is not recorded any more."""
+        """Return the last events of a run that ends with them.
+
+        State that only a continued run would need is no longer recorded.
+        """
         if self._problem is not None:
             raise self._problem
-        changes, self._changes, self._untouched, self._drawn = [change for change in self._changes if change[0] in _SHOWN], [], None, 0
+        changes, self._changes, self._untouched, self._drawn = (
+            [change for change in self._changes if change[0] in _SHOWN],
+            [],
+            None,
+            0,
+        )
         return _packed(changes) if changes else None
 
     def _session(self, state: RunState) -> None:
@@ -228,151 +318,41 @@ def _packed(changes: list[list[Any]], frames: int = 0) -> bytes:
     try:
         return pack(changes, binaries=frames)
     except CheckpointError:
-        return pack([_without_display(change) if change[0] == "event" else change for change in changes])
+        return pack(
+            [
+                [*change[:2], without_objects(change[2]), *change[3:]]
+                if change[0] == "event"
+                else change
+                for change in changes
+            ]
+        )
 
 
-def _without_display(change: list[Any]) -> list[Any]:
-    """An event in a form that can be kept: what only its consumer is to see may be any object."""
-    event = change[2]
+def without_objects(event: AgentEvent) -> AgentEvent:
+    """Return an event in a storable form: arbitrary objects for its consumer become JSON values."""
     action = event.action
     if isinstance(action, CustomAction):
-        action = CustomAction(_text(action.value))
-    custom = None if event.custom_output is None else _text(event.custom_output)
-    shown = AgentEvent(
-        event.agent_name, event.run_path, event.message, None, custom, action, event.error, event.seq, event.timestamp, event.run_id, event.invocation_id
+        action = CustomAction(_plain(action.value))
+    custom = None if event.custom_output is None else _plain(event.custom_output)
+    return AgentEvent(
+        event.agent_name,
+        event.run_path,
+        event.message,
+        None,
+        custom,
+        action,
+        event.error,
+        event.seq,
+        event.timestamp,
+        event.run_id,
+        event.invocation_id,
     )
-    return [change[0], change[1], shown, *change[3:]]
 
 
-def _text(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    if fits(value):
+        return value
     try:
-        pack(value)
+        return as_plain(value)
     except CheckpointError:
-        return repr(value)
-    return value
-
-
-class EventReader:
-    """Reads the events out of the records of one run, which it is given in their order."""
-
-    __slots__ = ("_paths",)
-
-    def __init__(self) -> None:
-        self._paths: dict[int, Path] = {}
-
-    def read(self, record: bytes) -> list[AgentEvent]:
-        events: list[AgentEvent] = []
-        for kind, *change in unpack(record):
-            if kind == "start":
-                self._paths = read_paths(change[0].get("paths", ()))
-            elif kind == "path":
-                read_paths([change], self._paths)
-            elif kind == "event" and isinstance(change[1], AgentEvent):
-                events.append(with_path(change[1], read_path(change[2], self._paths)) if len(change) > 2 else change[1])  # noqa: PLR2004 -- with a path
-        return events
-
-
-def replay(records: list[bytes]) -> dict[str, Any]:
-    """The image that the records add up to, with `mark` (the last one), and `events`. Raises CheckpointError if they do not."""
-    image: dict[str, Any] = {}
-    for position, record in enumerate(records):
-        try:
-            for change in unpack(record):
-                _apply(image, change)
-        except CheckpointError as error:
-            msg = f"record {position} of the journal: {error}"
-            raise CheckpointError(msg) from error
-        except _DAMAGE as error:
-            msg = f"the journal is damaged at record {position}: {type(error).__name__}: {error}"
-            raise CheckpointError(msg) from error
-    if not image:
-        raise CheckpointError("the journal is damaged: it does not begin with the start of a run.")
-    try:
-        _prune(image)
-    except _DAMAGE as error:
-        msg = f"the journal is damaged: its records do not belong together ({type(error).__name__}: {error})."
-        raise CheckpointError(msg) from error
-    return image
-
-
-def _apply(image: dict[str, Any], change: list[Any]) -> None:
-    kind = change[0]
-    if kind == "start":
-        check_format(change[1])
-        image.clear()
-        image.update(change[1], mark=None)
-    elif not image:
-        raise CheckpointError("it does not begin with the start of a run.")
-    else:
-        _CHANGES[kind](image, *change[1:])
-
-
-def _event(image: dict[str, Any], lane: str | None, event: AgentEvent, path: list[Any] | None = None) -> None:
-    if lane is not None:
-        image["lanes"][lane][2].append((event.agent_name, event.run_path if path is None else path, event.invocation_id, event.message))
-
-
-def _path(image: dict[str, Any], *row: Any) -> None:
-    image.setdefault("paths", []).append(row)
-
-
-def _ended(image: dict[str, Any], parent: str, cast_key: Any, outcome: Outcome) -> None:
-    image["ended"].setdefault(parent, {})[cast_key] = outcome
-
-
-def _values(image: dict[str, Any], changed: dict[str, Any], gone: list[str]) -> None:
-    image["values"].update(changed)
-    for key in gone:
-        image["values"].pop(key, None)
-
-
-def _joined(image: dict[str, Any], lane: str, children: list[str]) -> None:
-    lanes = image["lanes"]
-    for child in children:
-        rows, lanes[child][2] = lanes[child][2], []
-        lanes[lane][2].extend(rows)
-
-
-def _mark(image: dict[str, Any], kind: str, number: int) -> None:
-    if type(kind) is not str or type(number) is not int:
-        raise TypeError("a mark is a word and a number")
-    image["mark"] = (kind, number)
-
-
-_CHANGES: Final[dict[str, Any]] = {
-    "path": _path,
-    "frame": lambda image, key, packed: image["frames"].__setitem__(key, unpack(packed)),
-    "gone": lambda image, key: image["frames"].pop(key, None),
-    "event": _event,
-    "ended": _ended,
-    "asked": lambda image, parent: image["ended"].pop(parent, None),
-    "step": lambda image, key, name, result: image["steps"].setdefault(key, {}).__setitem__(name, result),
-    "lane": lambda image, key, parent, fork: image["lanes"].__setitem__(key, [parent, fork, []]),
-    "joined": _joined,
-    "values": _values,
-    "counters": lambda image, news: image.update(news),
-    "mark": _mark,
-}
-
-
-def _prune(image: dict[str, Any]) -> None:
-    """Drop what belongs to agents that are no more."""
-    frames: dict[str, Any] = image["frames"]
-    changed = True
-    while changed:
-        orphans = [key for key, frame in frames.items() if "in" in frame and frame["in"] not in frames]
-        for key in orphans:
-            del frames[key]
-        changed = bool(orphans)
-    for table in ("ended", "steps"):
-        image[table] = {key: value for key, value in image[table].items() if key in frames}
-    lanes: dict[str, Any] = image["lanes"]
-    used: set[str] = {""}
-    for frame in frames.values():
-        used.update((frame["lane"], *frame.get("lanes", ())))
-    for key in tuple(used):
-        above: Any = lanes.get(key)
-        while above is not None and above[0] is not None and above[0] not in used:
-            used.add(above[0])
-            above = lanes.get(above[0])
-    image["lanes"] = {key: lane for key, lane in lanes.items() if key in used}
+        return repr(value)  # an object without any other form

@@ -1,9 +1,9 @@
-"""Runs that are on their last life: each of them is taken alone.
+"""Serialized recovery of runs that are on their last attempt.
 
-A run that ends its process takes along all that this process works on, and each of those has then lost a process, too. One that may lose no further one without
-being set aside must not lose it to another one: so the next of them is taken when the one before has ended, or has lived for a while without ending anything.
-
-Owns: the line of those that wait, of one system in one store. It must never take a run: the one whose turn it is does.
+A run that crashes its process also takes down every other run in it, and the crash counts against
+each of them. A run on its last attempt must not become stuck because of another run. So the next
+one is taken only when the one before has ended, or has survived for a while. This module manages
+the queue of one system in one store; the waiting run itself is taken elsewhere.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
 __all__ = ["LastLives", "last_lives_of"]
 
 ALONE_SECONDS: Final = 5.0
-"""For how long a run is watched before the next one begins."""
+"""Seconds for which a run is watched before the next one starts."""
 
 
 class LastLives:
-    """One line. A plain object, to be called on the system's loop."""
+    """One queue. A plain object, for use on the system's event loop."""
 
     __slots__ = ("_clock", "_current", "_members", "_timer", "_waiting")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._members: set[str] = set()  # the runs that have joined, and have not ended
+        self._members: set[str] = set()  # runs that have joined and have not ended
         self._waiting: OrderedDict[str, asyncio.Event] = OrderedDict()
-        self._current: str | None = None  # whose turn it is
+        self._current: str | None = None  # the run whose turn it is
         self._timer: Timer | None = None
 
     def join(self, run_id: str) -> bool:
-        """Returns False if it is in the line already."""
+        """Join the queue. Returns False if the run is in it already."""
         if run_id in self._members:
             return False
         self._members.add(run_id)
         return True
 
     async def wait(self, run_id: str) -> None:
-        """Wait until it is the turn of that run, which then has to `leave`, whatever becomes of it."""
+        """Wait for the turn of that run. It must then `leave`, in any case."""
         turn = self._waiting[run_id] = asyncio.Event()
         self._let_next()
         await turn.wait()
 
     def leave(self, run_id: str) -> None:
-        """It has ended, or does not wait any more."""
+        """Leave the queue: the run has ended, or no longer waits."""
         self._members.discard(run_id)
         self._waiting.pop(run_id, None)
         self._pass_on(run_id)
@@ -58,7 +58,9 @@ class LastLives:
     def _let_next(self) -> None:
         if self._current is None and self._waiting:
             self._current, turn = self._waiting.popitem(last=False)
-            self._timer = self._clock.call_later(ALONE_SECONDS, partial(self._pass_on, self._current))
+            self._timer = self._clock.call_later(
+                ALONE_SECONDS, partial(self._pass_on, self._current)
+            )
             turn.set()
 
     def _pass_on(self, run_id: str) -> None:
@@ -71,11 +73,11 @@ class LastLives:
 
 
 class _Lines(dict["StoreAccess", LastLives]):
-    """Those of one system."""
+    """The queues of one system."""
 
 
 def last_lives_of(system: Host, access: StoreAccess) -> LastLives:
-    """The line of that system in that store."""
+    """Return the queue of that system in that store."""
     lines = system.belongings.get(_Lines)
     if lines is None:
         lines = system.belongings[_Lines] = _Lines()

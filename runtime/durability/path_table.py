@@ -1,9 +1,8 @@
-"""Run paths as plain data: their beginnings are written once.
+"""Run paths as plain data, with shared prefixes written once.
 
-A short path is the list of its names. A longer one is `[number, names]`: the path of that number in a table, and the names behind it. A row of the table is
-`[number, number of the path that it goes on from, names]`, and stands behind the row that it goes on from.
-
-Owns: that form, and its numbers.
+A short path is the list of its names. A longer one is `[number, names]`: the path of that number in
+a table, and the names that follow it. A row of the table is `[number, number of its prefix,
+names]`, and follows the row of its prefix.
 """
 
 from __future__ import annotations
@@ -20,21 +19,22 @@ _TEXTS: Final = frozenset((str,))
 
 
 class PathTable:
-    """The numbers of the paths of one run, and the rows that say what they are."""
+    """The numbers of the paths of one run, and the rows that define them."""
 
     __slots__ = ("_numbers", "rows")
 
     def __init__(self) -> None:
-        self._numbers: dict[Path, int] = {}  # of a long path, by which object it is: those that go on from it share that
+        # Numbers of long paths, by object identity: their extensions share the object.
+        self._numbers: dict[Path, int] = {}
         self.rows: list[list[Any]] = []
 
     def know(self, rows: Iterable[list[Any]], paths: Mapping[int, Path]) -> None:
-        """These have been written already."""
+        """Note rows that are already written."""
         self.rows = [*rows]
         self._numbers = {path: number for number, path in paths.items()}
 
     def write(self, path: Path) -> list[Any]:
-        """The path as plain data. `rows` has what it goes on from by then."""
+        """Return the path as plain data, after adding its prefix to `rows`."""
         return [self._number(path.above), [*path.tail]] if isinstance(path, SharedPath) else [*path]
 
     def _number(self, path: Path) -> int:
@@ -57,27 +57,32 @@ class PathTable:
 
 
 def read_names(value: Any) -> tuple[str, ...]:
-    """At least one name. Raises CheckpointError."""
+    """Return the names, of which there must be at least one. Raises CheckpointError."""
     names = tuple(value)
     if names and not isinstance(value, str) and set(map(type, names)) == _TEXTS:
         return names
-    msg = f"the checkpoint is damaged: {value!r:.40} where names belong."
+    msg = f"the checkpoint is damaged: expected names, got {value!r:.40}."
     raise CheckpointError(msg)
 
 
 def read_paths(rows: Iterable[Any], known: dict[int, Path] | None = None) -> dict[int, Path]:
-    """The paths of a table, by their numbers; with those of the rows before."""
+    """Return the paths of a table by their numbers, added to those of earlier rows."""
     paths: dict[int, Path] = {} if known is None else known
     for number, above, names in rows:
         if type(number) is not int or number in paths:
-            msg = f"the checkpoint is damaged: {number!r:.40} where the number of a path belongs."
+            msg = f"the checkpoint is damaged: expected the number of a path, got {number!r:.40}."
             raise CheckpointError(msg)
-        paths[number] = read_names(names) if above is None else SharedPath(paths[above], read_names(names))
+        paths[number] = (
+            read_names(names) if above is None else SharedPath(paths[above], read_names(names))
+        )
     return paths
 
 
 def read_path(value: Any, paths: Mapping[int, Path]) -> Path:
-    """What `PathTable.write` has made of a path, or a version before it, which wrote all names. Raises CheckpointError."""
+    """Return a path from the output of `PathTable.write`, or from a full list of names.
+
+    Raises CheckpointError.
+    """
     if type(value) is list and value and type(value[0]) is int:
         number, names = value
         return SharedPath(paths[number], read_names(names))

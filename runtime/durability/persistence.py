@@ -1,36 +1,40 @@
-"""What is kept of one run in a store: its checkpoints, its journal, that it is not finished, and who works on it.
+"""The stored state of one run: its checkpoints, its journal, its mark as unfinished, and its lease.
 
-Owns: when something is written. A checkpoint is either a whole image, or, where each step is recorded, the position in the journal. What belongs together is
-written in one step, by the run's lease: a run that another process has taken writes nothing any more. It must never let a step be shown that is not written,
-nor start an agent.
+A checkpoint is either a whole image or, if each step is recorded, a position in the journal.
+Related changes are written in one step, under the run's lease: a run that another process has taken
+can no longer write. No step is shown before it is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any
 
 from ..agent.invocation import walk
 from ..agent.tree import Node
+from ..codec.json_values import fits
 from ..data.chat import new_id
-from ..data.run_result import RunStatus
-from ..errors import ResumeError, WriteRefused
+from ..data.checkpoint_id import CheckpointId
+from ..data.run_result import RunResult, RunStatus
+from ..errors import ResumeError, RunCancelled, ValueRefused, WriteRefused, text_of
 from ..stores.run_entries import DropEntry
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .checkpoint import kept_of
 from .image import draw, draw_beginning, rebuild
-from .journal import Journal, replay
-from .loading import FoundCheckpoint, find_checkpoint, load_image
-from .long_history import Segments
-from .open_mark import OpenMark, UnfinishedRun
+from .journal import Journal
+from .open_mark import OpenMark, UnfinishedRun, lost_text
+from .replay import replay
 from .run_lease import RunLease
 from .run_listing import RunEnd, RunListing, restated
 from .saves.answer_mark import AnswerMark
-from .saves.save_slot import SaveSlot
+from .saves.ending import write_end
+from .saves.loading import FoundCheckpoint, find_checkpoint, load_image
+from .saves.long_history import Segments
+from .saves.save_slot import SAVES_SECONDS, SaveSlot
 from .store_access import StoreAccess
-from .store_keys import answered_key, journal_key
+from .store_keys import answered_key, answered_prefix, journal_key
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -38,13 +42,17 @@ if TYPE_CHECKING:
 
 __all__ = ["RunPersistence"]
 
+_LONGEST_FAILURE = 1000
+
 
 class RunPersistence:
-    """One run, as far as a store is concerned."""
+    """One run and its state in a store."""
 
     __slots__ = (
         "_answer",
         "_covers_journal",
+        "_has_progressed",
+        "_is_new_context",
         "_listing",
         "_records",
         "_root",
@@ -52,6 +60,7 @@ class RunPersistence:
         "_segments",
         "_slot",
         "access",
+        "answer_id",
         "journal",
         "mark",
         "own",
@@ -69,15 +78,23 @@ class RunPersistence:
         self.mark = OpenMark(run)
         self._listing = RunListing(access, time())
         self._slot = SaveSlot(access, run.checkpoint_id)
-        self._answer: AnswerMark | None = None  # if it was interrupted, and continues
-        self._records = 0  # how many the journal holds
-        self._covers_journal = True  # whether the image that it continues from is made of all of them
-        self._save_failed = False  # whether the run was to be saved, and is not
+        self._answer: AnswerMark | None = None  # set if it was interrupted and continues
+        self.answer_id: str | None = None  # makes sending the same answer twice idempotent
+        self._has_progressed = False  # whether a step was recorded in this attempt
+        self._records = 0  # number of records in the journal
+        # Whether the image that it continues from includes all of them.
+        self._covers_journal = True
+        # Whether the run continues with a context other than the stored one.
+        self._is_new_context = False
+        self._save_failed = False  # whether saving the run was attempted and failed
         self.own = RunLease(access)
 
     @property
     def segments(self) -> Segments:
-        """The long part of its history. Made when it is first asked for: few runs that record each step have one."""
+        """The long part of its history.
+
+        Made on first use: few runs that record each step need it.
+        """
         if self._segments is None:
             self._segments = Segments(self.access)
         return self._segments
@@ -86,78 +103,206 @@ class RunPersistence:
     def checkpoint_id(self) -> str:
         return self._slot.name
 
+    @property
+    def handed_out(self) -> str:
+        """The checkpoint id, bound to the last save.
+
+        An answer that names it is refused after the next save.
+        """
+        return self._slot.handed_out(self.run_id)
+
     # --- the beginning ---
 
+    async def queue(self, state: RunState, system: Host) -> bool:
+        """Store that the run waits for its turn in a session, so that other processes know of it.
+
+        Returns False if there is a run of that id already.
+        """
+        self.mark.queue(queued=True)
+        writes = [
+            Expect(self.mark.key),
+            Expect(journal_key(self.run_id)),
+            self.mark.put(),
+            *self._listing.put(self.mark.run, state, RunStatus.PENDING),
+        ]
+        if not await self._take_new(system, writes):
+            self.mark.queue(queued=False)
+            return False
+        self.own.leaves_unfinished(unfinished=False)
+        self.own.at_leave(partial(self._withdrawn, state))
+        return True
+
+    def _withdrawn(self, state: RunState, why: Exception | None = None) -> list[Write]:
+        """Return the writes for a run whose turn does not come. It has not started, and the same id
+        may be sent again.
+        """
+        if not self.mark.run.queued:
+            return []
+        listed: list[Write] = []
+        if self.access.lists_runs:
+            why = why or RunCancelled(
+                "its system was left before its turn came; the run had not begun: send it again"
+            )
+            status = RunStatus.CANCELLED if isinstance(why, RunCancelled) else RunStatus.FAILED
+            listed = self._listing.put(
+                self.mark.run,
+                state,
+                status,
+                RunEnd(RunResult(status, why), None),
+                self.mark.run.keep or None,
+            )
+            listed = listed if self.keeps_outcome else [DropEntry(self.run_id)]
+        return [*self.mark.remove(), *listed]
+
+    async def withdraw(self, state: RunState, why: Exception | None) -> None:
+        """Withdraw the run from the queue. It does not start."""
+        if self.mark.run.queued and self.own.held is not None:
+            await self._write(self._withdrawn(state, why), "forget")
+            self.mark.is_open = False
+
     async def begin(self, state: RunState, system: Host) -> bool:
-        """The run begins: from here on it is found, if this process is lost. Returns False if there is a run of that id already."""
-        mark, journal, record = self.mark.put(), journal_key(self.run_id), None
-        writes: list[Write] = [Expect(mark.key), Expect(journal)]
+        """Store that the run starts: from now on it can be recovered if this process is lost.
+
+        Returns False if there is a run of that id already.
+        """
+        was_queued, record = self.mark.run.queued, None
+        self.mark.queue(queued=False)
+        journal, mark = journal_key(self.run_id), self.mark.put()
+        writes: list[Write] = [] if was_queued else [Expect(mark.key), Expect(journal)]
         if self.journal is not None:
             record = self.journal.begin(draw_beginning(state, self._root))
             writes.append(Append(journal, (record,), 0))
         writes.append(mark)
         writes += self._listing.put(self.mark.run, state, RunStatus.RUNNING)
-        try:
-            if not await self.own.take(self.mark.run, system, writes, undo=self._undo, key=mark.key):
-                return False
-        except WriteRefused:
+        if was_queued:
+            try:
+                await self._write(writes)
+            except BaseException:
+                self.mark.queue(queued=True)
+                raise
+            self.mark.opened(self.own.clock)
+            self.own.leaves_unfinished(unfinished=self.mark.run.steps)
+        elif not await self._take_new(system, writes):
             return False
         self._records = 0 if record is None else 1
-        self.mark.opened(self.own.clock)
-        state.context.lease = self.own.held  # under which everything begins from here on
+        self.own.at_leave(partial(self._left, state))
+        state.context.lease = self.own.held  # everything starts under it from here on
         return True
+
+    async def _take_new(self, system: Host, writes: Sequence[Write]) -> bool:
+        """Claim a run that the store does not know yet.
+
+        Returns False if the store does.
+        """
+        try:
+            taken = await self.own.take(
+                self.mark.run, system, writes, undo=self._undo, key=self.mark.key
+            )
+        except WriteRefused as refused:
+            if refused.reason != "value":  # only a value shows that there is a run of that id
+                raise
+            return False
+        if taken:
+            self.mark.opened(self.own.clock)
+        return taken
+
+    def _left(self, state: RunState) -> list[Write]:
+        """Return the writes for a run that is released before its end.
+
+        If its steps are recorded, another process continues it.
+        """
+        return (
+            []
+            if self.journal is None
+            else self._listing.put(self.mark.run, state, RunStatus.DRAINED)
+        )
 
     def _undo(self) -> list[Write]:
         mark, listed = self.mark.put(), [DropEntry(self.run_id)] if self.access.lists_runs else []
-        return [Expect(mark.key, mark.value), Remove(mark.key), Remove(journal_key(self.run_id)), *listed]
+        return [
+            Expect(mark.key, mark.value),
+            Remove(mark.key),
+            Remove(journal_key(self.run_id)),
+            *listed,
+        ]
 
     async def take(self, system: Host) -> bool:
-        """Be the one who works on this run. Returns False if another run or process is."""
+        """Claim this run. Returns False if another run or process has it."""
         return await self.own.take(self.mark.run, system)
 
     # --- continuing ---
 
-    async def load(self, system: Host) -> dict[str, Any]:
-        """Find the checkpoint that is to be resumed, and be the only one who does. Returns its image."""
+    async def load(self, system: Host, save: CheckpointId | None = None) -> dict[str, Any]:
+        """Find the checkpoint to resume, at `save` if set, and claim it. Returns its image."""
         found = await find_checkpoint(self.access, self.checkpoint_id)
+        found.require(save)
         if not found.is_last:
             return await self._branch(system, found)
-        name, content = found.name, found.content
+        name, content, number = found.name, found.content, found.content["number"]
         self._name(content, name, *kept_of(content))
         self._listing.known()
-        number = content["number"]
-        taken = await self.own.take_if(self.mark.run, system, [Expect(name, found.head), Expect(answered_key(content["run"], number))])
+        taken = await self.own.take_if(
+            self.mark.run,
+            system,
+            [Expect(name, found.head), Expect(answered_key(content["run"], number))],
+        )
         if taken is False:
-            msg = f"checkpoint {name!r} is already answered: another process is continuing it at this moment, or the run is still alive."
-            raise ResumeError(msg, run=self.run_id)
+            raise found.at_work()
         if taken:
             self._slot.know(number, found.head)
             if content.get("open"):
                 self.mark.opened(self.own.clock)
-            self._answer = AnswerMark(content["run"], number)
+            self._answer = AnswerMark(content["run"], number, self.answer_id)
             self.own.leaves_unfinished(unfinished=bool(content.get("open")))
             return await self._image_of(content)
         if found.number is None:
-            instead = f"To answer it again on purpose, resume('{name}@{number}'): it becomes a branch of its own."
-            msg = f"interrupt {number} of checkpoint {name!r} is already answered. {instead}"
-            raise ResumeError(msg, run=content["run"])
+            raise found.answered()
         return await self._branch(system, found)
 
-    def _name(self, content: dict[str, Any], checkpoint_id: str, keep: float | None = 0.0, input: str | None = None) -> None:  # noqa: A002 -- what it is
-        """It is that run."""
+    async def knows_answer(self) -> bool:
+        """Return whether the answer of that id was accepted before.
+
+        Then the run already continues with it.
+        """
+        if self.answer_id is None:
+            return False
+        found = await find_checkpoint(self.access, self.checkpoint_id)
+        run_id: str = found.content["run"]
+        if await self.access.get(answered_prefix(run_id) + self.answer_id) is None:
+            return False
+        self.run_id = run_id
+        return True
+
+    async def is_claimed(self) -> bool:
+        """Return whether a living process has claimed the run."""
+        return await self.access.holder(self.mark.key) is not None
+
+    def _name(
+        self,
+        content: dict[str, Any],
+        checkpoint_id: str,
+        keep: float | None = 0.0,
+        input: str | None = None,  # noqa: A002 -- the natural name
+    ) -> None:
+        """Switch to the run of that content."""
         self.run_id = content["run"]
         self.mark = self.mark.of_saved(content, checkpoint_id, keep, input)
         self._slot = SaveSlot(self.access, checkpoint_id)
         self._segments = Segments(self.access, known=True)
 
     async def _branch(self, system: Host, found: FoundCheckpoint) -> dict[str, Any]:
-        """Continue from an earlier save, or from one that was answered: as another run."""
+        """Continue from an earlier save, or from an answered one, as another run."""
         wanted = await found.wanted(self.access)
         image = await self._image_of(wanted)
         image["run"] = run_id = new_id()
-        image["fresh"] = None  # what it says does not go into the session in which it began
+        image["fresh"] = None  # its messages do not go into the session in which it started
         self._name(
-            {"run": run_id, "agent": self._root.name, "labels": found.content.get("labels"), "trace": wanted.get("trace")},
+            {
+                "run": run_id,
+                "agent": self._root.name,
+                "labels": found.content.get("labels"),
+                "trace": wanted.get("trace"),
+            },
             f"{found.name}@{wanted['number']}~{run_id[:8]}",
         )
         self._slot.know(0, None)
@@ -168,12 +313,15 @@ class RunPersistence:
         return image
 
     async def _image_of(self, found: dict[str, Any]) -> dict[str, Any]:
-        image, self._records, self._covers_journal = await load_image(self.access, self.segments, found, self.checkpoint_id, steps=self.journal is not None)
+        image, self._records, self._covers_journal = await load_image(
+            self.access, self.segments, found, self.checkpoint_id, steps=self.journal is not None
+        )
         return image
 
     def restore(self, image: dict[str, Any], state: RunState) -> None:
         """Build the run of the image, with every agent in its place of the tree."""
-        state.context.rename(self.run_id)
+        state.context.rename(self.run_id, self.checkpoint_id)
+        self._is_new_context = state.context.context is not None
         self.segments.paths.know(image.get("paths", ()), rebuild(image, state, self._root))
         if self.journal is not None:
             paths = self.segments.paths
@@ -184,20 +332,29 @@ class RunPersistence:
         state.context.lease = self.own.held
 
     async def go_on(self, state: RunState) -> None:
-        """The run continues from here. Where each step is recorded, so is that it does, and the run is to be found again."""
-        self.mark.count(self.own.attempts)
+        """Store that the run continues.
+
+        If each step is recorded, so is this one, and the run can be recovered again.
+        """
+        self.mark.count(self.mark.run.counted(self.own.attempts))
         if self.journal is not None:
             for invocation in () if state.root is None else walk(state.root):
                 self.journal.touch(invocation)
             if self._slot.number is None:
                 await self._slot.look()
             self.journal.mark("resumed", self._slot.number or 0)
+            if self._is_new_context and fits(state.context.context):
+                self.journal.context(state.context.context)
             record = self.journal.take(state)
             assert record is not None
-            await self._write([self._append(record), *self._opening(state)])
+            if self._answer is not None and self.answer_id is not None:
+                # An answer with an id is binding from here on: it is part of this record.
+                self._answer.claim()
+            await self._write([*self._answered(), self._append(record), *self._opening(state)])
             self._records += 1
             self.mark.opened(self.own.clock)
             self.own.leaves_unfinished(unfinished=True)
+            self.own.at_leave(partial(self._left, state))
         elif self.keeps_outcome:
             await self._write(self._opening(state))
             self.mark.opened(self.own.clock)
@@ -205,17 +362,24 @@ class RunPersistence:
             self._answer.claim()
 
     def _opening(self, state: RunState) -> list[Write]:
-        """What says that the run is not finished, and takes back how it had ended, where that is kept."""
+        """Return the writes that mark the run as unfinished and remove its stored result."""
         listed = self._listing.put(self.mark.run, state, RunStatus.RUNNING)
-        return [self.mark.put(), *([Put(journal_key(self.run_id), b"")] if self.keeps_outcome else []), *listed]
+        return [
+            self.mark.put(),
+            *([Put(journal_key(self.run_id), b"")] if self.keeps_outcome else []),
+            *listed,
+        ]
 
     @property
     def keeps_outcome(self) -> bool:
-        """Whether it is kept how the run has ended."""
+        """Return whether the result of the run is stored."""
         return self.mark.run.keep != 0.0
 
     async def read_unfinished(self) -> dict[str, Any] | None:
-        """Get the image of a run that no process works on any more. Returns None if there is nothing to continue."""
+        """Get the image of a run that no process has any longer.
+
+        Returns None if there is nothing to continue.
+        """
         self.recovered = True
         self._listing.known()
         self.mark.opened(self.own.clock)
@@ -234,7 +398,8 @@ class RunPersistence:
         elif kind == "resumed":
             is_last = last is not None and (last["run"], last["number"]) == (self.run_id, number)
             if is_last and await self.access.get(answered_key(self.run_id, number)) is None:
-                self._answer = AnswerMark(self.run_id, number)  # that resume was lost before its first step; from now on its answer is binding
+                # That resume was lost before its first step; from now on its answer is binding.
+                self._answer = AnswerMark(self.run_id, number)
         elif kind is not None:
             if kind in ("interrupted", "cancelled") and number > (self._slot.number or 0):
                 await self._complete_save(number)
@@ -252,9 +417,11 @@ class RunPersistence:
         return await self._image_of(found)
 
     async def _complete_save(self, number: int) -> None:
-        """An earlier version was lost between the journal and the checkpoint: it had come so far, and no further."""
+        """Finish a save that an earlier version lost between the journal and the checkpoint."""
         self._slot.number = number - 1
-        checkpoint, writes = self._slot.save(self.run_id, self._root.name, self._position(self._records))
+        checkpoint, writes = self._slot.save(
+            self.run_id, self._root.name, {"journal": self.run_id, "records": self._records}
+        )
         await self._write(writes)
         self._slot.saved(checkpoint)
 
@@ -262,7 +429,7 @@ class RunPersistence:
 
     @property
     def must_write(self) -> bool:
-        """Whether a step is to be written before it is shown."""
+        """Return whether a step must be written before it is shown."""
         return self.journal is not None or (self._answer is not None and self._answer.is_due)
 
     def _append(self, *records: bytes) -> Write:
@@ -271,41 +438,69 @@ class RunPersistence:
     def _answered(self) -> list[Write]:
         return [] if self._answer is None else self._answer.writes()
 
-    def _position(self, records: int) -> dict[str, Any]:
-        return {"journal": self.run_id, "records": records}
-
     async def flush(self, state: RunState, *, ahead: int = 0) -> None:
-        """Write what has happened since the last time. What is to be shown is shown after that; of the counters, `ahead` events are as good as shown."""
+        """Write the changes since the last time.
+
+        Pending events are shown after that; the counters already include `ahead` of them.
+        """
         record = None if self.journal is None else self.journal.take(state, ahead)
         writes = self._answered()
         if record is not None:
             writes.append(self._append(record))
-            if self.mark.is_due(self.own.clock):
-                writes += [self.mark.put(), *self._listing.put(self.mark.run, state, RunStatus.RUNNING)]
+            is_first = not self._has_progressed and self.mark.run.progressed < self.own.attempts > 1
+            if is_first:
+                self.mark.progress(self.own.attempts)
+            if is_first or self.mark.is_due(self.own.clock):
+                writes += [
+                    self.mark.put(),
+                    *self._listing.put(self.mark.run, state, RunStatus.RUNNING),
+                ]
         elif writes:
-            writes += self._listing.put(self.mark.run, state, RunStatus.RUNNING)  # what it has waited for was answered
+            # Its interrupt was answered.
+            writes += self._listing.put(self.mark.run, state, RunStatus.RUNNING)
         if not writes:
             return
         await self._write(writes)
-        if self._answer is not None:
-            self._answer.written()
         if record is not None:
             self._records += 1
+            self._has_progressed = True
             if len(writes) > 1:
                 self.mark.opened(self.own.clock)
 
+    def not_written(self, state: RunState, step: str, error: Exception) -> None:
+        """Record that a step could not be written.
+
+        The next attempt repeats the step. The failure itself is written when the run is released.
+        """
+        if self.journal is not None:
+            self.mark.not_written(
+                f"{step} could not be written: {text_of(error)}"[:_LONGEST_FAILURE],
+                has_progressed=self._has_progressed,
+            )
+            self.own.at_leave(lambda: [self.mark.put(), *self._left(state)])
+
     async def _write(self, writes: Sequence[Write], then: Ending = "keep") -> None:
-        """In one step, and only if this process still has the run."""
+        """Write in one step, and only if this process still has the run."""
         try:
             await self.own.write(writes, then)
         except WriteRefused as refused:
             if self._answer is not None and self._answer.is_due and refused.key == self._answer.key:
-                msg = f"checkpoint {self.checkpoint_id!r} was answered by another process meanwhile."
+                msg = (
+                    f"checkpoint {self.checkpoint_id!r} was answered by another process in the "
+                    "meantime. Ask info() or pending() what waits now."
+                )
                 raise ResumeError(msg, run=self.run_id) from refused
             raise
+        if self._answer is not None:
+            self._answer.written()
 
-    async def save(self, state: RunState, kind: str, image: dict[str, Any] | None, *, ahead: int, end: RunEnd) -> None:
-        """Keep the run as it is but for `ahead` events that are shown after it: the image, or the position in the journal; and why it rests."""
+    async def save(
+        self, state: RunState, kind: str, image: dict[str, Any] | None, *, ahead: int, end: RunEnd
+    ) -> None:
+        """Save the run: the image, or the position in the journal, and the reason why it pauses.
+
+        The save includes `ahead` events that are shown after it.
+        """
         self._save_failed = True
         if self._slot.number is None and not self._slot.begins(self.run_id):
             await self._slot.look_for(self.run_id)
@@ -313,9 +508,11 @@ class RunPersistence:
         ending: Ending = "forget" if is_over else "keep"
         kept = [] if end.packed is None else [Put(journal_key(self.run_id), end.packed)]
         if kind == "drained":
-            self.mark.count(0)  # its process leaves it in good order
-        marks = [*kept, *(self.mark.remove() if is_over else [self.mark.put()] if kind == "drained" else [])]
-        marks += self._listing.put(self.mark.run, state, RunStatus(kind), end)
+            self.mark.count(0)  # its process releases it in good order
+        marks = [
+            *kept,
+            *(self.mark.remove() if is_over else [self.mark.put()] if kind == "drained" else []),
+        ]
         pieces = [] if image is None else await self.segments.shorten(image, self.run_id)
         records: tuple[bytes, ...] = ()
         while True:
@@ -324,23 +521,28 @@ class RunPersistence:
                 record = self.journal.take(state, ahead)
                 assert record is not None
                 records = (*records, record)
-                content, steps = self._position(self._records + len(records)), [self._append(*records)]
+                content, steps = (
+                    {"journal": self.run_id, "records": self._records + len(records)},
+                    [self._append(*records)],
+                )
             else:
                 content, steps = {"image": image, "open": kind == "drained"}, pieces
             if end.packed is not None:
                 content["kept"] = (self.mark.run.keep, self.mark.run.input)
             content |= self.mark.kept_with_saves()
+            listed = self._listing.put(
+                self.mark.run, state, RunStatus(kind), end, save=(self._slot.number or 0) + 1
+            )
             checkpoint, writes = self._slot.save(self.run_id, self.mark.run.agent, content)
             try:
-                await self._write([*self._answered(), *steps, *writes, *marks], ending)
+                await self._write([*self._answered(), *steps, *writes, *marks, *listed], ending)
                 break
             except WriteRefused as refused:
                 if refused.key != self._slot.name:
                     raise
-                await self._slot.look_for(self.run_id)  # another run was saved under the same name meanwhile
+                # Another run was saved under the same name in the meantime.
+                await self._slot.look_for(self.run_id)
         self._records += len(records)
-        if self._answer is not None:
-            self._answer.written()
         self._slot.saved(checkpoint)
         self._save_failed = False
         if kind == "drained":
@@ -352,48 +554,84 @@ class RunPersistence:
 
     # --- the end ---
 
-    async def finish(self, *, unfinished: bool, state: RunState | None = None, end: RunEnd | None = None, with_step: bool = False) -> None:
-        """The run has ended. If it is unfinished, another process is to find it. Else it is kept for a while how it has ended, if that is to be kept.
+    async def finish(
+        self,
+        *,
+        unfinished: bool,
+        state: RunState | None = None,
+        end: RunEnd | None = None,
+        with_step: bool = False,
+    ) -> None:
+        """Store the end of the run.
 
-        `with_step`: the last step is written in the same step.
+        An unfinished run remains for another process to find. Otherwise its result is stored for a
+        while, if it is to be retained.
+
+        `with_step`: write the last step together with the end.
         """
+        is_over = True
         try:
-            if unfinished or self._save_failed or (end is not None and end.result.status is RunStatus.INTERRUPTED):
-                return  # one that waits was given back when it was saved: the process that answers it has it by now
+            if self.mark.run.queued and state is not None:
+                await self.withdraw(state, None if end is None else end.result.error)
+                return
+            if (
+                unfinished
+                or self._save_failed
+                or (end is not None and end.result.status is RunStatus.INTERRUPTED)
+            ):
+                # An interrupted run was released when it was saved: the process that answers it may
+                # have it by now.
+                return
             journal, mark, key = self.journal, self.mark, journal_key(self.run_id)
-            writes = self._answered()  # it may have come to its end without a step
-            if with_step and journal is not None and (record := journal.take_last()) is not None:
-                writes.append(Append(key, (record,), self._records))
-            stands = bool(self._slot.number)  # a save that is resumed later stands on the journal
+            writes = self._answered()  # it may have ended without a step
+            record = journal.take_last() if with_step and journal is not None else None
+            if record is not None or (end is not None and journal is not None):
+                # Without a record, the position is still checked: a store that has lost the last
+                # steps must not report that the run has ended after them.
+                writes.append(Append(key, () if record is None else (record,), self._records))
+            stands = bool(self._slot.number)  # a save that is resumed later needs the journal
             if end is not None and state is not None:
-                writes += self._listing.end(mark.run, state, end, stands=stands)
-            elif self.recovered and journal is None and mark.is_open:
-                writes += await restated(self.access, mark.run, RunStatus.FAILED, "RunLost: its process is gone, and nothing of the run was kept.")
+                writes += self._listing.end(mark.run, state, end, save=self._slot.number or 0)
+            elif self.recovered and mark.is_open and not self._records:
+                writes += await restated(
+                    self.access, mark.run, RunStatus.FAILED, f"RunLost: {lost_text(mark.run)}"
+                )
+            # It can still be resumed.
+            stays = stands and (end is None or end.result.status is RunStatus.CANCELLED)
+            seconds = (
+                None
+                if stays
+                else SAVES_SECONDS
+                if stands and not self.keeps_outcome
+                else mark.run.keep
+            )
             if end is not None and end.packed is not None:
-                writes.append(Put(key, end.packed, None if stands else mark.run.keep))
+                writes.append(Put(key, end.packed, seconds))
             elif mark.is_open and journal is not None and not stands:
-                writes.append(Remove(key))  # no save stands on it
+                writes.append(Remove(key))  # no save needs it
+            elif journal is not None and seconds:
+                writes.append(Put(key, b"", seconds))
             writes += mark.remove()
-            if writes or self.own.held is not None:
+            if stands and seconds and self.access.is_fenced:
+                await write_end(
+                    self._write, writes, self._slot, self._segments, self.run_id, seconds
+                )
+            elif writes or self.own.held is not None:
                 await self._write(writes, "forget")
-            if self._answer is not None:
-                self._answer.written()
             mark.is_open = False
+        except ValueRefused:
+            is_over = not with_step  # the end is then written without that step
+            raise
         finally:
-            await self.own.give_back()
-
-    async def set_aside(self, writes: Sequence[Write]) -> None:
-        """No process is to continue it by itself any more."""
-        run = replace(self.mark.run, attempts=self.own.attempts - 1)
-        await self._write([*writes, Remove(self.mark.key), *await restated(self.access, run, RunStatus.STUCK)], "forget")
-        await self.own.give_back()
+            if is_over:
+                await self.own.give_back()
 
     @property
     def ends_with_step(self) -> bool:
-        """Whether the last step and the end may be written in one step."""
+        """Return whether the last step and the end may be written together."""
         return self.journal is not None and not self._save_failed
 
     @property
     def is_held(self) -> bool:
-        """Whether there is something to be done at the end."""
+        """Return whether there is something to write at the end."""
         return self.own.held is not None or self.mark.is_open

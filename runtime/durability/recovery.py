@@ -1,25 +1,28 @@
-"""Which runs in a store are not finished, and have no process that works on them.
+"""Recovery of unfinished runs whose process is gone.
 
-Owns: how those of an agent are found and taken, each by one process only, the least tried first, and which ones only alone; and that a run which has ended its
-process too often is set aside. It must never start an agent.
+Each run is taken by one process only, the least tried first, and a run on its last attempt only
+alone. A run that has crashed its process too often is marked as stuck. This module never starts an
+agent.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..codec.packing import pack, unpack
-from ..errors import CheckpointError, ResumeError, WriteRefused
+from ..data.run_result import RunStatus
+from ..errors import CheckpointError, ResumeError, UsageError, WriteRefused
 from ..log import loggers
 from ..stores.writes import Expect, Put, Remove
 from .image import check_image
 from .last_lives import last_lives_of
 from .leases import leases_of
-from .open_mark import OpenMark, UnfinishedRun, read_mark
+from .lost_run import end_lost
+from .open_mark import OpenMark, UnfinishedRun, read_mark, why_foreign
 from .persistence import RunPersistence
+from .run_listing import restated
 from .saves.save_slot import SaveSlot
 from .store_access import StoreAccess
 from .store_keys import open_key, open_prefix, stuck_key, stuck_prefix
@@ -28,55 +31,99 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.tree import Node
 
-__all__ = ["Found", "Recovery", "Search", "find_unfinished", "is_beyond_recovery", "retry_stuck", "stuck_run", "stuck_runs", "take_unfinished"]
+__all__ = [
+    "Found",
+    "Recovery",
+    "Search",
+    "find_unfinished",
+    "is_beyond_recovery",
+    "retry_stuck",
+    "stuck_run",
+    "stuck_runs",
+    "take_unfinished",
+]
 
+_MOST_TOLD: Final = 1_000
 _AT_ONCE: Final = 200
-"""Runs that are looked at together: their reads are one to the store."""
+"""Runs that are checked together, so that their reads reach the store as one."""
 
 
 class Recovery(NamedTuple):
-    """A run that this process has taken, and from where it continues."""
+    """A run that this process has taken, and the image from which it continues."""
 
     persistence: RunPersistence
     image: dict[str, Any]
 
 
 class Search(NamedTuple):
-    """Which runs are wanted."""
+    """The criteria for runs to recover."""
 
     max_attempts: int = 3
-    """How often a run may have ended its process: one that has done so more often is set aside."""
+    """How many processes a run may crash before it counts as stuck."""
     limit: int | None = None
     where: Callable[[UnfinishedRun], bool] | None = None
+    app: str | None = None
+    """The recovering program, if it has a name."""
+    definitions: str | None = None
+    """The names of its agents and tools; None if they are not compared."""
+    left_alone: dict[str, None] | None = None
+    """The runs of other programs that were already logged."""
+
+    def leaves_alone(self, run: UnfinishedRun) -> bool:
+        """Return whether a run belongs to another program.
+
+        If its definitions show that, instead of its app, this is logged once.
+        """
+        why = why_foreign(run, self.app, self.definitions)
+        if (
+            why is not None
+            and run.app is None
+            and self.left_alone is not None
+            and run.id not in self.left_alone
+        ):
+            while len(self.left_alone) >= _MOST_TOLD:
+                del self.left_alone[next(iter(self.left_alone))]
+            self.left_alone[run.id] = None
+            text = (
+                "Run %s of %s is left to the program that began it: %s. Name each program "
+                "that shares "
+                "a store: Runner(app=...). If it is this program and something was removed "
+                "from it, "
+                "put that back until the run has ended, or forget the run."
+            )
+            loggers.durability.warning(text, run.id, run.agent, why)
+        return why is not None
 
     def is_last_life(self, run: UnfinishedRun) -> bool:
-        """Whether a run that has lost its process again is set aside if it loses the next one, too."""
+        """Return whether a run without a process becomes stuck if the next process is lost, too."""
         return run.attempts + 2 == self.max_attempts
 
     def left(self, found: Found) -> int | None:
-        """How many more are wanted; None: all."""
+        """Return how many more are wanted; None: all."""
         return None if self.limit is None else self.limit - len(found.taken) - len(found.last_lives)
 
 
 class Found(NamedTuple):
-    """The runs that are not finished and have no process."""
+    """Unfinished runs without a process."""
 
     taken: list[Recovery]
-    """From here on this process works on them."""
+    """Runs that this process has claimed."""
     last_lives: list[UnfinishedRun]
-    """They are on their last life, and are taken one by one."""
+    """Runs on their last attempt, which are taken one by one."""
 
 
 async def find_unfinished(access: StoreAccess, root: Node, system: Host, search: Search) -> Found:
-    """The runs of that agent which are not finished and which no living process works on."""
-    await leases_of(system).pay_debts(access)  # what this very system could not let go is not another's
+    """Find the unfinished runs of that agent that no living process works on."""
+    await access.require_released()
+    # Leases that this very system failed to return do not belong to another process.
+    await leases_of(system).pay_debts(access)
     found = Found([], [])
     try:
         async for keys in _orphans(access, open_prefix(root.name), search, found):
             claims = [_claim(access, root, system, key, search, found) for key in keys]
             problems = await asyncio.gather(*claims, return_exceptions=True)
             for problem in filter(None, problems):
-                raise problem  # noqa: TRY301 -- as what it would be without the others
+                raise problem  # noqa: TRY301 -- the error as it would be without the others
     except BaseException:
         for recovery in found.taken:
             recovery.persistence.own.abandon()  # another process may continue it
@@ -85,8 +132,13 @@ async def find_unfinished(access: StoreAccess, root: Node, system: Host, search:
     return found
 
 
-async def _orphans(access: StoreAccess, prefix: str, search: Search, found: Found) -> AsyncIterator[list[str]]:
-    """The marks of runs without a process, some at once, until enough are found. What cannot be continued stays in front, and must not hide the others."""
+async def _orphans(
+    access: StoreAccess, prefix: str, search: Search, found: Found
+) -> AsyncIterator[list[str]]:
+    """Yield the marks of runs without a process, in batches, until enough are found.
+
+    Runs that cannot be continued stay first in the store, and must not hide the others.
+    """
     seen: set[str] = set()
     while (left := search.left(found)) is None or left > 0:
         most = None if left is None or search.where is not None else left + len(seen)
@@ -101,44 +153,62 @@ async def _orphans(access: StoreAccess, prefix: str, search: Search, found: Foun
             return
 
 
-async def _claim(access: StoreAccess, root: Node, system: Host, key: str, search: Search, found: Found) -> None:
-    """Be the one who continues a run, unless another process does, or there is nothing to continue."""
+async def _claim(
+    access: StoreAccess, root: Node, system: Host, key: str, search: Search, found: Found
+) -> None:
+    """Claim a run, unless another process has it, or there is nothing to continue."""
     run_id = key.removeprefix(open_prefix(root.name))
     try:
         mark = await access.get(key)
         if mark is None:
             return
         run = read_mark(root.name, run_id, mark)
-        if search.where is not None and not search.where(run):
+        if search.leaves_alone(run) or (search.where is not None and not search.where(run)):
             return
+        if run.app is None and search.app is not None:
+            run = run.replace(app=search.app, definitions=None)  # for this and later attempts
         if search.is_last_life(run):
             if last_lives_of(system, access).join(run_id):
                 found.last_lives.append(run)
             return
-        recovery = await take_unfinished(RunPersistence(access, root, run), root, system, search.max_attempts)
+        recovery = await take_unfinished(
+            RunPersistence(access, root, run), root, system, search.max_attempts
+        )
         if recovery is not None:
             found.taken.append(recovery)
     except CheckpointError as error:
-        loggers.durability.error("Run %s cannot be continued, and is left as it is: %s", run_id, error)
+        loggers.durability.error(
+            "Run %s cannot be continued, and is left as it is: %s", run_id, error
+        )
 
 
-async def take_unfinished(persistence: RunPersistence, root: Node, system: Host, max_attempts: int) -> Recovery | None:
-    """Take one run. Returns None if another process works on it, if it was set aside, now or before, or if there is nothing to continue."""
+async def take_unfinished(
+    persistence: RunPersistence, root: Node, system: Host, max_attempts: int
+) -> Recovery | None:
+    """Take one run.
+
+    Returns None if another process works on it, if it is or becomes stuck, or if there is nothing
+    to continue.
+    """
     if not await persistence.take(system):
         return None
     try:
-        # The process that had it until now may just have finished it.
         mark = await persistence.access.get(open_key(root.name, persistence.run_id))
-        if mark is not None:
-            persistence.mark.trace_before = read_mark(root.name, persistence.run_id, mark).trace
-        if mark is not None and persistence.own.attempts > max_attempts:
-            await _set_aside(persistence, mark)
+        if mark is None:
+            # The process that had the run has just finished it, and its writes stay.
+            await persistence.own.give_back()
             return None
-        image = None if mark is None else await persistence.read_unfinished()
+        found = read_mark(root.name, persistence.run_id, mark)
+        persistence.mark.trace_before = found.trace
+        if found.counted(persistence.own.attempts) + found.unwritten > max_attempts:
+            await _set_aside(persistence, mark, found)
+            return None
+        persistence.mark.know_failures(found)
+        image = await persistence.read_unfinished()
         if image is not None:
             check_image(image, root)
             return Recovery(persistence, image)
-        await persistence.finish(unfinished=False)
+        await end_lost(persistence)
     except BaseException:
         await persistence.own.give_back()
         raise
@@ -146,25 +216,55 @@ async def take_unfinished(persistence: RunPersistence, root: Node, system: Host,
 
 
 async def is_beyond_recovery(access: StoreAccess, run: UnfinishedRun) -> bool:
-    """Whether a run has lost its process, and nothing of it was kept: its steps are not, and it has not come to rest in good order."""
-    if run.steps or await access.holder(open_key(run.agent, run.id)) is not None:
+    """Return whether a run has lost its process and cannot be continued.
+
+    Its steps are not recorded, and it did not drain.
+    """
+    if (run.steps and not run.queued) or await access.holder(
+        open_key(run.agent, run.id)
+    ) is not None:
         return False
+    if run.queued:
+        return True
     last = await SaveSlot(access, run.checkpoint_id).look()
     return last is None or last["run"] != run.id or not last.get("open")
 
 
-async def _set_aside(persistence: RunPersistence, mark: bytes) -> None:
-    """It has ended its process too often: let the others finish."""
-    run = replace(persistence.mark.run, attempts=persistence.own.attempts - 1)
+async def _set_aside(persistence: RunPersistence, mark: bytes, found: UnfinishedRun) -> None:
+    """Mark a run as stuck, because it crashed too many processes or a step cannot be written."""
+    run = persistence.mark.run.replace(
+        attempts=found.counted(persistence.own.attempts) - 1 + found.unwritten
+    )
     said = pack({"mark": mark, "attempts": run.attempts})
-    await persistence.set_aside([Put(stuck_key(run.agent, run.id), said)])
+    listed = await restated(persistence.access, run, RunStatus.STUCK, found.failure)
+    await persistence.own.write(
+        [Put(stuck_key(run.agent, run.id), said), Remove(open_key(run.agent, run.id)), *listed],
+        "forget",
+    )
+    await persistence.own.give_back()
+    if found.unwritten:
+        loggers.durability.error(
+            "Run %s of %s is set aside, because %s. It was tried %d times; retry(%r) tries "
+            "it again.",
+            run.id,
+            run.agent,
+            found.failure,
+            run.attempts,
+            run.id,
+        )
+        return
     loggers.durability.error(
-        "Run %s of %s has ended its process %d times, and is set aside: retry(%r) gives it another life.", run.id, run.agent, run.attempts, run.id
+        "Run %s of %s is stuck: %d processes in a row were lost while they worked on it, and "
+        "it made no progress. retry(%r) tries it again.",
+        run.id,
+        run.agent,
+        run.attempts,
+        run.id,
     )
 
 
 async def stuck_runs(access: StoreAccess, agent_name: str) -> list[UnfinishedRun]:
-    """The runs of that agent that were set aside."""
+    """Return the stuck runs of that agent."""
     prefix = stuck_prefix(agent_name)
     runs = []
     for key in await access.keys(prefix):
@@ -175,30 +275,49 @@ async def stuck_runs(access: StoreAccess, agent_name: str) -> list[UnfinishedRun
 
 
 async def stuck_run(access: StoreAccess, agent_name: str, run_id: str) -> UnfinishedRun | None:
-    """A run of that agent that was set aside; None if it was not."""
+    """Return a stuck run of that agent; None if it is not stuck."""
     data = await access.get(stuck_key(agent_name, run_id))
     if data is None:
         return None
     said = unpack(data)
-    return replace(read_mark(agent_name, run_id, said["mark"]), attempts=said["attempts"])
+    return read_mark(agent_name, run_id, said["mark"]).replace(attempts=said["attempts"])
 
 
-async def retry_stuck(access: StoreAccess, root: Node, system: Host, run_id: str) -> Recovery:
-    """Take a run that was set aside, and let it count as never having ended a process."""
+async def retry_stuck(
+    access: StoreAccess, root: Node, system: Host, run_id: str, app: str | None = None
+) -> Recovery:
+    """Take a stuck run, and reset its count of attempts."""
     key = stuck_key(root.name, run_id)
     data = await access.get(key)
     if data is None:
-        msg = f"run {run_id!r} of {root.name!r} is not set aside: retry() is for runs whose status is stuck."
+        msg = (
+            f"the store has no stuck run {run_id!r} of agent {root.name!r}. retry() is for runs "
+            "whose status is stuck; stuck() lists them."
+        )
         raise ResumeError(msg, run=run_id)
-    run = replace(read_mark(root.name, run_id, unpack(data)["mark"]), attempts=0)
+    run = read_mark(root.name, run_id, unpack(data)["mark"]).replace(
+        attempts=0,
+        unwritten=0,
+        failure=None,
+        progressed=0,
+    )
+    if run.app is not None and run.app != app:
+        msg = (
+            f"retry({run_id!r}): {why_foreign(run, app, None)}. Retry it with a Runner of that app."
+        )
+        raise UsageError(msg, run=run_id)
     persistence = RunPersistence(access, root, run)
     try:
-        taken = await persistence.own.take(run, system, [Expect(key, data), Remove(key), OpenMark(run).put()])
+        taken = await persistence.own.take(
+            run, system, [Expect(key, data), Remove(key), OpenMark(run).put()]
+        )
     except WriteRefused as refused:
-        msg = f"run {run_id!r} was retried by another process at this moment."
+        if refused.reason != "value":
+            raise
+        msg = f"run {run_id!r} was just retried by another process. Call attach() to follow it."
         raise ResumeError(msg, run=run_id) from refused
     if not taken:
-        msg = f"run {run_id!r} is being continued by another process."
+        msg = f"run {run_id!r} is already running in another process. Call attach() to follow it."
         raise ResumeError(msg, run=run_id)
     try:
         image = await persistence.read_unfinished()
@@ -209,6 +328,6 @@ async def retry_stuck(access: StoreAccess, root: Node, system: Host, run_id: str
         raise
     if image is None:
         await persistence.finish(unfinished=False)
-        msg = f"run {run_id!r} has nothing left to do."
+        msg = f"run {run_id!r} has nothing left to run, and is no longer stuck."
         raise ResumeError(msg, run=run_id)
     return Recovery(persistence, image)

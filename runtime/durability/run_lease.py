@@ -1,6 +1,6 @@
-"""The lease of one run: who works on it, and that what belongs to it is written by that right.
+"""The lease of one run, through which all of its writes go.
 
-Owns: the taking of a run, and the way of its writes. It must never decide what is written.
+This module takes and returns the lease. It does not decide what is written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .lease import Lease
 from .leases import SystemLeases, leases_of
 from .open_mark import UnfinishedRun
 from .store_access import StoreAccess
-from .store_keys import former_lease_key, open_key
+from .store_keys import open_key
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -36,24 +36,44 @@ class RunLease:
         self._access = access
         self._leases: SystemLeases | None = None
         self._stop: Callable[[CancelRun], object] | None = None
-        self.held: Lease | None = None  # while this process works on the run
-        self.clock: Clock | None = None  # of the system that has taken it
-        self.watch: RunWatch | None = None  # what looks on at the run
+        self.held: Lease | None = None  # while this process has the run
+        self.clock: Clock | None = None  # the clock of the system that has taken it
+        self.watch: RunWatch | None = None  # observes the run
 
     async def take(
-        self, run: UnfinishedRun, system: Host, writes: Sequence[Write] = (), *, undo: Callable[[], Sequence[Write]] | None = None, key: str = ""
+        self,
+        run: UnfinishedRun,
+        system: Host,
+        writes: Sequence[Write] = (),
+        *,
+        undo: Callable[[], Sequence[Write]] | None = None,
+        key: str = "",
     ) -> bool:
-        """Be the one who works on this run. Returns False if another run or process is. `undo` says what takes the writes back, if no answer is heard."""
+        """Take the lease of this run.
+
+        Returns False if another run or process has it. `undo` returns the writes that undo
+        `writes`, if the store's answer is not received.
+        """
         self._leases, self.clock = leases_of(system), system.clock
-        lease = Lease(key or open_key(run.agent, run.id), f"run {run.id}", self._lose, former=former_lease_key(run.id), on_stop=self._asked)
+        lease = Lease(
+            key or open_key(run.agent, run.id),
+            f"run {run.id}",
+            self._lose,
+            on_stop=self._asked,
+        )
         lease.is_unfinished, lease.undo = run.steps, undo
         if not await self._leases.take(self._access, lease, writes):
             return False
         self.held, lease.undo = lease, None
         return True
 
-    async def take_if(self, run: UnfinishedRun, system: Host, expected: Sequence[Expect]) -> bool | None:
-        """The same, if all of that is so: in one step, where the store looks and writes in one. Returns None, and has not taken it, if it is not so."""
+    async def take_if(
+        self, run: UnfinishedRun, system: Host, expected: Sequence[Expect]
+    ) -> bool | None:
+        """Take the lease if all expectations hold, in one step if the store supports it.
+
+        Returns None, without taking it, if one of them does not hold.
+        """
         fenced = self._access.is_fenced
         try:
             if not await self.take(run, system, expected if fenced else ()):
@@ -69,7 +89,11 @@ class RunLease:
         return True
 
     def when_asked(self, stop: Callable[[CancelRun], object]) -> None:
-        """Call that if another process wants the run to end, or may have it from now on; at once, if that is so."""
+        """Set the callback for when another process wants the run to end, or may hold it from now
+        on.
+
+        If the lease is already lost, the callback is called at once.
+        """
         self._stop = stop
         if self.held is not None and not self.held.is_held:
             stop(LOST)
@@ -83,27 +107,39 @@ class RunLease:
 
     @property
     def attempts(self) -> int:
-        """How often the run was taken since a process last left it in good order."""
+        """Return how often the run was taken since a process last released it in good order."""
         return 0 if self.held is None or self.held.claim is None else self.held.claim.attempts
 
     def leaves_unfinished(self, *, unfinished: bool) -> None:
-        """Whether other processes are to continue the run when it is given back."""
+        """Set whether other processes must continue the run when it is released."""
         if self.held is not None:
             self.held.is_unfinished = unfinished
 
+    def at_leave(self, writes: Callable[[], Sequence[Write]]) -> None:
+        """Set the writes of the step that releases the unfinished run, such as on system exit."""
+        if self.held is not None:
+            self.held.at_leave = writes
+
     def write(self, writes: Sequence[Write], then: Ending = "keep") -> Coroutine[Any, Any, None]:
-        """In one step, and only if this process still has the run. One that no other process can have is written by no lease."""
-        writing = self._access.commit(None, writes) if self.held is None else self.held.commit(writes, then=then)
+        """Write in one step, and only if this process still has the run.
+
+        A run that no other process can have is written without a lease.
+        """
+        writing = (
+            self._access.commit(None, writes)
+            if self.held is None
+            else self.held.commit(writes, then=then)
+        )
         return writing if self.watch is None else _timed(self.watch, writing)
 
     async def give_back(self) -> None:
-        """Work on it no more."""
+        """Return the lease."""
         lease, self.held = self.held, None
         if lease is not None and self._leases is not None:
             await self._leases.give_back(lease)
 
     def abandon(self) -> None:
-        """The same, of a run that has ended otherwise than it should: there is no time to wait."""
+        """Return the lease of a run that ended unexpectedly, without waiting."""
         lease, self.held = self.held, None
         if lease is not None and self._leases is not None:
             self._leases.abandon(lease)

@@ -1,6 +1,6 @@
-"""The keys under which everything of runs and sessions is in a store.
+"""The keys of runs and sessions in a store.
 
-Owns: these keys. None of them may ever change: stores outlive the versions of this library.
+None of them may ever change: stores outlive the versions of this library.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ __all__ = [
     "RESERVED",
     "answered_by_key",
     "answered_key",
+    "answered_prefix",
     "cluster_host_key",
     "cluster_prefix",
-    "former_lease_key",
+    "cluster_underlay_key",
     "history_key",
     "journal_key",
     "open_key",
@@ -27,82 +28,105 @@ __all__ = [
     "stuck_prefix",
 ]
 
-RESERVED: Final = "understudy:"
-"""No id of a user's may begin so: the keys of everything but checkpoints do."""
+RESERVED: Final = "offbook:"
+"""The prefix of all keys except checkpoints. No user's id may start with it."""
 
 PREEMPT: Final = f"{RESERVED}preempt:"
 
 
 def answered_key(run_id: str, number: int) -> str:
-    """It is there once that save of the run was answered. Another run may have the same checkpoint id some day."""
+    """Return the key that exists once that save of the run was answered.
+
+    Another run may have the same checkpoint id some day.
+    """
     return f"{RESERVED}answered:{run_id}@{number}"
 
 
+def answered_prefix(run_id: str) -> str:
+    """Return the prefix of the keys of a run's answers: the rest is an answer's id.
+
+    Each key exists once that answer was accepted.
+    """
+    return f"{RESERVED}answered:{run_id}@="
+
+
 def answered_by_key(run_id: str) -> str:
-    """Its value says who has answered the interrupts of a run, as far as a person did so by the console."""
+    """Return the key whose value names those who answered a run's interrupts in the console."""
     return f"{RESERVED}answered-by:{run_id}"
 
 
 def journal_key(run_id: str) -> str:
-    """Its journal has the steps of a run; its value is how the run has ended, as long as that is kept."""
+    """Return the key whose journal has the steps of a run, and whose value is its result.
+
+    The result is there as long as it is retained.
+    """
     return f"{RESERVED}journal:{run_id}"
 
 
 def history_key(run_id: str) -> str:
-    """Its journal has the long part of a run's history, where the steps are not kept."""
+    """Return the key whose journal has the long history of a run without recorded steps."""
     return f"{RESERVED}history:{run_id}"
 
 
 def open_prefix(agent_name: str) -> str:
-    """What the keys begin with of the runs of an agent that are not finished."""
+    """Return the key prefix of an agent's unfinished runs."""
     return f"{RESERVED}open:{len(agent_name)}:{agent_name}:"
 
 
 def open_key(agent_name: str, run_id: str) -> str:
-    """It is there while a run is not finished. The owner that works on the run has claimed this key."""
+    """Return the key that exists while a run is unfinished.
+
+    The owner that works on the run has claimed this key.
+    """
     return open_prefix(agent_name) + run_id
 
 
 def stuck_prefix(agent_name: str) -> str:
-    """What the keys begin with of the runs of an agent that were set aside."""
+    """Return the key prefix of an agent's stuck runs."""
     return f"{RESERVED}stuck:{len(agent_name)}:{agent_name}:"
 
 
 def stuck_key(agent_name: str, run_id: str) -> str:
-    """It is there while a run is set aside, because it has ended its process too often."""
+    """Return the key that exists while a run is stuck."""
     return stuck_prefix(agent_name) + run_id
 
 
-def former_lease_key(run_id: str) -> str:
-    """The lease by which the first version of the stores holds a run."""
-    return f"{RESERVED}run:{run_id}"
-
-
 def session_key(session_id: str) -> str:
-    """Its journal has the turns of a session. The owner that works on a turn has claimed this key."""
+    """Return the key whose journal has the turns of a session.
+
+    The owner that works on a turn has claimed this key.
+    """
     return f"{RESERVED}session:{session_id}"
 
 
 def preempt_key(session_id: str) -> str:
-    """It is there while another process wants the turn of that session at once. Its value is the owner that is asked for it."""
+    """Return the key that exists while another process wants the turn of that session at once.
+
+    Its value is the owner that is asked for it.
+    """
     return PREEMPT + session_id
 
 
 def stop_prefix(owner: str) -> str:
-    """What the keys begin with of the requests that an owner's runs are to end."""
+    """Return the key prefix of the requests to end runs of an owner."""
     return f"{RESERVED}stop:{len(owner)}:{owner}:"
 
 
 def stop_key(owner: str, name: str) -> str:
-    """It is there while another process wants a run of that owner to end."""
+    """Return the key that exists while another process wants a run of that owner to end."""
     return stop_prefix(owner) + name
 
 
 def cluster_prefix(name: str) -> str:
-    """What the keys begin with of what the hosts of a cluster keep together."""
+    """Return the key prefix of the state that the hosts of a cluster share."""
     return f"{RESERVED}cluster:{len(name)}:{name}:"
 
 
+def cluster_underlay_key(name: str) -> str:
+    """Return the key whose value names the Ray cluster that the hosts of that name belong to."""
+    return f"{cluster_prefix(name)}underlay"
+
+
 def cluster_host_key(name: str, host: str) -> str:
-    """The incarnation of a host. The owner under which that works has claimed this key."""
+    """Return the key of a host's incarnation. The host's owner has claimed this key."""
     return f"{cluster_prefix(name)}host:{host}"

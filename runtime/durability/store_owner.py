@@ -1,7 +1,10 @@
-"""One system as an owner in one store: alive there as long as it says so, and gone with all that it has when it does not.
+"""One system as an owner in one store: alive while it renews itself, and gone with everything it
+holds when it does not.
 
-Owns: the owner's name, which no other owner of any process ever has; until when it is certainly alive; the leases that it has, and the runs of its system that
-wait for one of them. It must never call an owner gone that may still be at work: only one of this very process, whose system is no more, is known to be.
+The owner's name is unique across all processes. This module tracks until when the owner is
+certainly alive, its leases, and the runs that wait for them. An owner that may still be running
+never counts as gone: only an owner of this very process, whose system no longer exists, is known to
+be gone.
 """
 
 from __future__ import annotations
@@ -13,16 +16,17 @@ import os
 from collections import deque
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from logging import DEBUG, WARNING
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from ..data.chat import new_id
-from ..errors import WriteRefused
+from ..errors import StoreError, WriteRefused
 from ..log import loggers
 from ..stores.writes import Expect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from ..actor.host import Host
     from ..stores.writes import Claim, Ending, Write
@@ -31,20 +35,34 @@ if TYPE_CHECKING:
 
 __all__ = ["Debt", "StoreOwner", "is_gone"]
 
+T = TypeVar("T")
+
 _MARGIN: Final = 6
-"""The part of its time, as a divisor, that an owner leaves unused: it must have stopped before others may begin."""
+"""Divisor for the safety margin: the part of its time to live that an owner leaves unused.
+
+It must have stopped before others may start.
+"""
+
+
+_NAMES: Final = 3
+"""How many names a system tries, in turn, if the store refuses a claim of an unknown owner."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Debt:
-    """A claim that is to be given back."""
+    """A claim that is still to be returned."""
 
     claim: Claim | None
-    """None: it is not known whether there is one."""
+    """None: it is unknown whether there is one."""
     undo: Sequence[Write] = ()
-    """What was written when it was taken, and is to be taken back."""
+    """Writes made with the claim that must be undone."""
+    writes: Sequence[Write] = ()
+    """Writes of the step that returns it."""
     paying: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while that is done. The second of two that do it at once would claim what the first one has claimed."""
+    """Held while the claim is being returned.
+
+    Of two concurrent attempts, the second would claim what the first one has claimed.
+    """
 
 
 class StoreOwner:
@@ -53,13 +71,16 @@ class StoreOwner:
     __slots__ = (
         "__weakref__",
         "_entering",
+        "_failures",
         "_has_entered",
         "_loop",
+        "_problem",
         "_quiet",
         "_until",
         "_writes",
         "access",
         "by_key",
+        "is_idle",
         "is_looking",
         "life",
         "name",
@@ -74,17 +95,27 @@ class StoreOwner:
         self.access = access
         self.seconds = system.lease_seconds
         self.now: Callable[[], float] = getattr(system.clock, "boottime", system.clock.monotonic)
-        """The time by which it judges whether it is alive: one that counts the time for which this machine was suspended."""
+        """The clock by which it judges whether it is alive, including suspended time of this
+        machine.
+        """
         self._loop = system.loop
         self._entering = asyncio.Lock()
-        self._writes = 0  # that are under way
-        self._quiet: asyncio.Event | None = None  # what is waited for when the system is left: that there are none
-        self.life = 0  # one more each time that its time may have been over before the store heard of it again: others may have taken something meanwhile
-        self.by_key: dict[str, Lease] = {}  # that the system has, takes, or gives back
-        self.waiting: dict[str, deque[Lease]] = {}  # for one of those, the next one first
-        self.owed: dict[str, Debt] = {}  # claims that could not be given back yet
-        self.tasks: set[asyncio.Task[None]] = set()  # that wait for the store
-        self.is_looking = False  # whether the store is being asked which leases another process wants at once
+        self._failures = 0  # failed attempts to renew itself in the store
+        self._problem = ""  # the reason of the last failure
+        self._writes = 0  # writes in progress
+        # Set when no write is in progress; the exit of the system waits for it.
+        self._quiet: asyncio.Event | None = None
+        # Incremented each time that the owner may have expired before the store heard from it
+        # again: others may have taken something in the meantime.
+        self.life = 0
+        self.by_key: dict[str, Lease] = {}  # leases that the system has, takes, or returns
+        self.waiting: dict[str, deque[Lease]] = {}  # waiting for one of those, the next one first
+        self.owed: dict[str, Debt] = {}  # claims that could not be returned yet
+        self.tasks: set[asyncio.Task[None]] = set()  # tasks that wait for the store
+        # Whether nothing was taken since the last idle check.
+        self.is_idle = False
+        # Whether the store is being asked which leases another process wants at once.
+        self.is_looking = False
         self._rename()
 
     def _rename(self) -> None:
@@ -93,34 +124,92 @@ class StoreOwner:
         self._until = -math.inf
         _owners[self.name] = self
 
-    # --- being alive ---
+    # --- liveness ---
 
     def is_sure(self) -> bool:
-        """Whether no other process can have taken anything from it yet, nor will for a while."""
+        """Return whether no other process can have taken anything from it, now or soon."""
         return self.now() < self._until - self.seconds / _MARGIN
 
+    async def _attempt(self, tell: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Send the store something, one caller at a time.
+
+        Callers that wait while an attempt fails share its error, instead of waiting for an attempt
+        of their own.
+        """
+        failures = self._failures
+        async with self._entering:
+            if self._failures != failures:
+                raise StoreError(self._problem)
+            try:
+                return await tell()
+            except Exception as error:
+                self._failures, self._problem = self._failures + 1, str(error)
+                raise
+
     async def enter(self) -> None:
-        """Be certainly alive. What it had is lost if the store knows it no more: it goes on under another name."""
+        """Make sure that the owner is alive.
+
+        If the store no longer knows this owner, everything it had is lost, and it continues under
+        another name.
+        """
+        if not self.is_sure():
+            await self._attempt(self._enter)
+
+    async def _enter(self) -> None:
         if self.is_sure():
             return
-        async with self._entering:
-            if self.is_sure():
-                return
-            if self._has_entered and not await self._prolong():
-                self.end()
-            if not self._has_entered:
-                started = self.now()
-                await self.access.keep_alive(self.name, self.seconds, first=True)
-                self._has_entered = True
-                self._until = started + self.seconds
+        await self._prolong_own()
+        while not self._has_entered:
+            started, name = self.now(), self.name
+            await self.access.keep_alive(name, self.seconds, first=True)
+            if name == self.name:
+                self._has_entered, self._until = True, started + self.seconds
+
+    async def ask(
+        self, subject: str, claim: Callable[[str], Awaitable[Claim | None]]
+    ) -> tuple[Claim | None, int, float]:
+        """Ask the store for a claim.
+
+        Returns its answer, and the life of this owner and the time of the request.
+
+        If the store does not know this owner, it asks again under another name.
+        """
+        for _ in range(_NAMES):
+            if not self.is_sure():
+                await self.enter()
+            name, life, asked = self.name, self.life, self.now()
+            try:
+                return await claim(name), life, asked
+            except WriteRefused as refused:
+                if refused.reason != "owner":
+                    raise
+                # It was revoked, or stalled past its expiry, at this very moment
+                self.end(name)
+        msg = (
+            f"{subject} was not claimed: the store has lost {_NAMES} owners in a row right "
+            "after it registered them. Check whether something revokes them or empties the store."
+        )
+        raise StoreError(msg)
 
     async def revive(self, name: str) -> bool:
-        """Be alive again under that name, after its time was over. Returns False if it was revoked, or has another name by now."""
-        async with self._entering:
-            return name == self.name and await self._prolong()
+        """Revive the owner of that name after it expired.
 
-    async def _prolong(self) -> bool:
-        started, name = self.now(), self.name
+        Returns False if it was revoked, or has another name by now.
+        """
+
+        async def prolong() -> bool:
+            return name == self.name and await self._prolong(name)
+
+        return await self._attempt(prolong)
+
+    async def _prolong_own(self) -> None:
+        """Renew the owner. If the store no longer knows it, everything it had is lost."""
+        name = self.name
+        if self._has_entered and not await self._prolong(name):
+            self.end(name)
+
+    async def _prolong(self, name: str) -> bool:
+        started = self.now()
         alive = await self.access.keep_alive(name, self.seconds)
         if alive and name == self.name:
             if self.now() >= self._until:
@@ -129,43 +218,65 @@ class StoreOwner:
         return alive
 
     async def renew(self) -> bool:
-        """Say that it is alive. If it was not heard in time, all that it has is lost. Returns whether it was heard."""
+        """Renew the owner, and return the claims that are still owed.
+
+        If the renewal was too late, everything it has is lost. Returns whether it succeeded.
+        """
         try:
-            async with self._entering:
-                if self._has_entered and not await self._prolong():
-                    self.end()
+            await self._attempt(self._prolong_own)
             await self.pay_all(but_those_under_way=True)
         except Exception as error:  # noqa: BLE001 -- whatever a store raises, its leases expire
             if self.by_key:
                 left = self._until - self.now()
-                loggers.durability.warning("%d leases could not be prolonged, and expire in %.1f s if that lasts: %s", len(self.by_key), max(0.0, left), error)
+                loggers.durability.warning(
+                    "%d leases could not be prolonged, and expire in %.1f s if that lasts: %s",
+                    len(self.by_key),
+                    max(0.0, left),
+                    error,
+                )
             else:
-                loggers.durability.warning("%d leases could not be given back yet: %s", len(self.owed), error)
+                loggers.durability.warning(
+                    "%d leases could not be given back yet: %s", len(self.owed), error
+                )
             self.end_if_late()
             return False
         return True
 
     def end_if_late(self) -> None:
-        """If its time is over but for the margin: stop before others begin."""
+        """If its time is over except for the margin, stop before others start."""
         if self._has_entered and not self.is_sure():
-            self.end()
+            self.end(self.name)
 
-    def end(self) -> None:
-        """It is not alive any more, or may not be: all that it has is lost."""
-        _owners.pop(self.name, None)
+    def end(self, name: str) -> None:
+        """Give up everything that the owner of that name has, because it may have expired.
+
+        Does nothing if it has another name by now.
+
+        Several calls are refused at once when an owner is revoked: only the first of them may
+        rename it, or the others would end the new owner.
+        """
+        if name != self.name:
+            return
+        _owners.pop(name, None)
         self._rename()
         self.owed.clear()
         for lease in list(self.by_key.values()):
             lease.lose()
 
     async def give_back(self, lease: Lease) -> None:
-        """Give a lease back to the store. If that cannot be done now, it is owed."""
+        """Return a lease to the store. If that fails now, it is owed."""
         try:
             await lease.leave()
-        except Exception as error:  # noqa: BLE001 -- whatever a store raises, it is given back later, or the owner's time ends
+        except Exception as error:  # noqa: BLE001 -- it is returned later, or the owner expires
             if lease.is_held:
-                loggers.durability.warning("The lease of %s could not be given back yet: %s", lease.subject, error)
-                self.owed[lease.key] = Debt(lease.claim)
+                loggers.durability.warning(
+                    "The lease of %s could not be given back yet: %s", lease.subject, error
+                )
+                self.owe(lease.key, lease.claim, lease.last_writes())
+
+    def owe(self, key: str, claim: Claim | None, writes: Sequence[Write] = ()) -> None:
+        """Schedule the return of a claim, with its writes."""
+        self.owed[key] = Debt(claim, writes=writes)
 
     async def pay_all(self, *, but_those_under_way: bool = False) -> None:
         for key, debt in list(self.owed.items()):
@@ -173,25 +284,30 @@ class StoreOwner:
                 await self.pay(key)
 
     async def pay(self, key: str) -> None:
-        """Give back what could not be given back when it was due, unless it was taken anew."""
+        """Return a claim whose return failed earlier, unless it was taken again."""
         debt = self.owed.get(key)
         if debt is not None:
             async with debt.paying:
-                try:
-                    await self._pay(key, debt)
-                except WriteRefused as refused:
-                    if refused.reason != "owner":
-                        raise
-                    self.end()  # it was revoked, or stopped for longer than it is alive: what it had is free, and it goes on under another name
+                await self._pay(key, debt)
 
     async def _pay(self, key: str, debt: Debt) -> None:
         if debt.claim is None and self._is_due(key, debt):
-            await self.enter()  # it may have another name by now, of which the store has not heard: that is given nothing
+            # The owner may have a new name that the store does not know yet, and that cannot claim
+            # anything.
+            await self.enter()
         if self._is_due(key, debt):
-            claim = debt.claim or await self.access.claim(key, self.name)
-            if claim is not None and not (debt.undo and await self._undo(claim, debt.undo)):
-                with contextlib.suppress(WriteRefused):  # it was given back, and only the answer was lost
-                    await self.access.commit(claim, (), then="release")
+            name = self.name if debt.claim is None else debt.claim.owner
+            try:
+                claim = debt.claim or await self.access.claim(key, name)
+                if claim is not None and not (debt.undo and await self._undo(claim, debt.undo)):
+                    # It was returned, and only the answer was lost
+                    with contextlib.suppress(WriteRefused):
+                        await self.access.commit(claim, debt.writes, then="release")
+            except WriteRefused as refused:
+                if refused.reason != "owner":
+                    raise
+                # It was revoked, or stalled past its expiry: everything it had is free
+                self.end(name)
         if self.owed.get(key) is debt:
             self.owed.pop(key, None)
 
@@ -199,13 +315,20 @@ class StoreOwner:
         return self.owed.get(key) is debt and key not in self.by_key
 
     async def _undo(self, claim: Claim, undo: Sequence[Write]) -> bool:
-        """Take back what was written when it was taken. Returns False if there is something else by now, which is another's."""
-        for writes in (undo, (Expect(claim.key),)):  # or else it never was written, and there is nothing to leave a claim for
+        """Undo the writes that were made with the claim.
+
+        Returns False if there is other data by now, which belongs to another process.
+        """
+        # Otherwise it was never written, and there is no reason to leave a claim.
+        for writes in (
+            undo,
+            (Expect(claim.key),),
+        ):
             try:
                 await self.access.commit(claim, writes, then="forget")
             except WriteRefused as refused:
                 if refused.reason == "epoch":
-                    return True  # a run of this system has taken it anew meanwhile
+                    return True  # a run of this system has taken it again in the meantime
                 if refused.reason != "value":
                     raise
             else:
@@ -213,13 +336,24 @@ class StoreOwner:
         return False
 
     def is_closed(self) -> bool:
-        """Whether its system cannot do anything any more."""
+        """Return whether its system can no longer do anything."""
         return self._loop.is_closed()
 
-    # --- what it has ---
+    def is_resting(self) -> bool:
+        """Return whether nothing remains to be written in its name."""
+        return not (
+            self.by_key
+            or self.owed
+            or self.waiting
+            or self.tasks
+            or self._writes
+            or self._entering.locked()
+        )
+
+    # --- its claims ---
 
     async def commit(self, claim: Claim, writes: Sequence[Write], then: Ending) -> None:
-        """Write by one of its claims."""
+        """Write under one of its claims."""
         self._writes += 1
         try:
             await self.access.commit(claim, writes, then=then)
@@ -229,7 +363,10 @@ class StoreOwner:
                 self._quiet.set()
 
     def grant_next(self, key: str) -> bool:
-        """Pass a lease on to the next one that waits for it here, which takes it anew. Returns False if none does."""
+        """Pass a lease on to the next one that waits for it here, which claims it again.
+
+        Returns False if none does.
+        """
         waiting = self.waiting.get(key)
         if not waiting:
             return False
@@ -241,14 +378,21 @@ class StoreOwner:
         return True
 
     def is_wanted(self, key: str) -> bool:
-        """Whether one that waits here for that lease wants it at once."""
+        """Return whether a run that waits here for that lease wants it at once."""
         return any(lease.preempts for lease in self.waiting.get(key, ()))
 
     def may_be_wanted(self) -> bool:
-        return any(lease.on_wanted is not None or lease.on_stop is not None for lease in self.by_key.values())
+        return any(
+            lease.on_wanted is not None or lease.on_stop is not None
+            for lease in self.by_key.values()
+        )
 
     async def leave(self) -> None:
-        """The system is left. What is being written is written; then all that it still has is free for other processes, at once."""
+        """Leave the store, because the system exits or no longer needs it.
+
+        Writes in progress finish first; then the owner is removed from the store, and everything it
+        still has is free.
+        """
         held, name, entered = list(self.by_key.values()), self.name, self._has_entered
         for waiting in self.waiting.values():
             for lease in waiting:
@@ -260,32 +404,57 @@ class StoreOwner:
             self._quiet = self._quiet or asyncio.Event()
             self._quiet.clear()
             await self._quiet.wait()
-        if entered and (held or self.owed):
+        if entered:
+            has_leases = bool(held or self.owed)
             try:
                 if self.tasks:
                     await asyncio.wait(self.tasks)
-                # What a run had begun with that was cancelled meanwhile is taken back: no other process is to continue that.
-                for problem in await asyncio.gather(self.pay_all(), *map(self._release, held), return_exceptions=True):
+                # Undo the start record of a run that was cancelled in the meantime: no other
+                # process may continue it.
+                for problem in await asyncio.gather(
+                    self.pay_all(), *map(self._release, held), return_exceptions=True
+                ):
                     if problem is not None:
-                        raise problem  # noqa: TRY301 -- it is said below as one of the owner
+                        raise problem  # noqa: TRY301 -- reported below as the owner's error
                 await self.access.revoke(name)
-            except Exception as error:  # noqa: BLE001 -- whatever a store raises, the owner's time comes to its end
-                loggers.durability.warning("The leases of %s could not be given back, and expire in %g s: %s", name, self.seconds, error)
+            except Exception as error:  # noqa: BLE001 -- whatever a store raises, the owner expires
+                said = (
+                    "The leases of %s could not be given back, and expire in %g s: %s"
+                    if has_leases
+                    else "Owner %s, which has no lease, stays for %g s: %s"
+                )
+                loggers.durability.log(
+                    WARNING if has_leases else DEBUG, said, name, self.seconds, error
+                )
         _owners.pop(name, None)
 
+    def give_up(self) -> None:
+        """Have the store revoke the owner without waiting, because the system's exit is cut
+        short.
+        """
+        if self._has_entered:
+            self.access.revoke_soon(self.name)
+        _owners.pop(self.name, None)
+
     async def _release(self, lease: Lease) -> None:
-        """Leave for others what is unfinished, and has not ended this process."""
-        if lease.is_held and lease.is_unfinished and lease.claim is not None:
-            with contextlib.suppress(WriteRefused):  # it is another's by now
-                await self.access.commit(lease.claim, (), then="release")
+        """Release an unfinished run for others, without counting an attempt against it."""
+        writes = lease.last_writes()
+        if lease.is_held and lease.claim is not None and (lease.is_unfinished or writes):
+            with contextlib.suppress(WriteRefused):  # another owner has it by now
+                await self.access.commit(
+                    lease.claim, writes, then="release" if lease.is_unfinished else "forget"
+                )
 
 
-# The owners of this process by their names: those that may be at work.
+# The owners of this process that may still be active, by their names.
 _owners: Final[WeakValueDictionary[str, StoreOwner]] = WeakValueDictionary()
 
 
 def is_gone(name: str) -> bool:
-    """Whether it is certain that this owner does nothing any more: it is of this process, and its system is gone."""
+    """Return whether this owner certainly does nothing any more.
+
+    That is known of owners of this process whose system no longer exists.
+    """
     process, _, _ = name.rpartition("/")
     if process != _process(os.getpid()):
         return False
@@ -295,5 +464,8 @@ def is_gone(name: str) -> bool:
 
 @lru_cache(maxsize=1)  # by the process id, because a forked process inherits this cache
 def _process(pid: int) -> str:
-    """A name that no other process ever has. The process id is there to be read, and proves nothing."""
+    """Return a name that no other process ever has.
+
+    The process id is only for human readers.
+    """
     return f"{pid}-{new_id()}"

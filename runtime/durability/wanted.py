@@ -1,9 +1,8 @@
-"""What other processes want of what is at work here: that a turn of a session ends at once, or that a run ends.
+"""Requests of other processes: that a turn of a session ends at once, or that a run ends.
 
-The request that a run ends is a value under a key that begins with the owner's name: an owner looks only for its own, once a second while it works on runs,
-and so has nothing to do while it does not. One that is not taken is gone after a while.
-
-Owns: these requests, and the look for them. It must never end a run: who works on it does.
+A request to end a run is a value under a key that starts with the owner's name. An owner checks
+only its own keys, once a second while it has runs, so an idle owner causes no load. A request that
+is not taken expires.
 """
 
 from __future__ import annotations
@@ -24,27 +23,40 @@ if TYPE_CHECKING:
 __all__ = ["ask_to_stop", "look_for_others"]
 
 _SECONDS: Final = 60.0
-"""After which a request that its owner has not taken is forgotten: it has lost the run, then."""
+"""Seconds after which a request expires: its owner has lost the run by then."""
 
 
-async def ask_to_stop(access: StoreAccess, holder: str, key: str, mode: CancelMode, timeout: float | None) -> None:
-    """Let that owner end the run which has this key."""
+async def ask_to_stop(
+    access: StoreAccess, holder: str, key: str, mode: CancelMode, timeout: float | None
+) -> None:
+    """Ask an owner to end the run with this key."""
     from hashlib import blake2b  # noqa: PLC0415 -- a part of the standard library that most programs do without
 
     name = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    await access.commit(None, [Put(stop_key(holder, name), pack({"run": key, "mode": mode, "timeout": timeout}), _SECONDS)])
+    await access.commit(
+        None,
+        [
+            Put(
+                stop_key(holder, name),
+                pack({"run": key, "mode": mode, "timeout": timeout}),
+                _SECONDS,
+            )
+        ],
+    )
 
 
 async def look_for_others(owner: StoreOwner) -> None:
-    """Look what is wanted of what an owner has, and tell it that."""
+    """Look for requests that concern an owner's leases, and deliver them."""
     owner.is_looking = True
     try:
         if any(lease.on_wanted is not None for lease in owner.by_key.values()):
             await _look_for_turns(owner)
         if any(lease.on_stop is not None for lease in owner.by_key.values()):
             await _look_for_stops(owner)
-    except Exception as error:  # noqa: BLE001 -- whatever one store raises, the others go on
-        loggers.durability.warning("What other processes want of the runs of this one could not be found out: %s", error)
+    except Exception as error:  # noqa: BLE001 -- errors of one store must not affect the others
+        loggers.durability.warning(
+            "What other processes want of the runs of this one could not be found out: %s", error
+        )
     finally:
         owner.is_looking = False
 
@@ -53,7 +65,9 @@ async def _look_for_turns(owner: StoreOwner) -> None:
     for key, mark in await owner.access.wanted_sessions():
         lease = owner.by_key.get(key)
         if lease is not None and await owner.access.get(mark) == owner.name.encode():
-            await owner.access.delete(mark)  # a process that still waits writes it again; the mark of a lost one must not end a later turn
+            # A process that still waits writes it again; the mark of a lost process must not end a
+            # later turn.
+            await owner.access.delete(mark)
             lease.preempt()
 
 
@@ -67,7 +81,11 @@ async def _look_for_stops(owner: StoreOwner) -> None:
             said: Any = unpack(data)
             lease, request = owner.by_key.get(said["run"]), _request(said["mode"], said["timeout"])
         except (CheckpointError, KeyError, TypeError, ValueError) as error:
-            loggers.durability.warning("What asks a run to end is damaged, and is passed over: %s: %s", type(error).__name__, error)
+            loggers.durability.warning(
+                "What asks a run to end is damaged, and is passed over: %s: %s",
+                type(error).__name__,
+                error,
+            )
             continue
         if lease is not None and lease.on_stop is not None:
             lease.on_stop(request)
@@ -75,6 +93,9 @@ async def _look_for_stops(owner: StoreOwner) -> None:
 
 def _request(mode: CancelMode, timeout: float | None) -> CancelRun:
     if mode not in get_args(CancelMode) or not (timeout is None or timeout >= 0):
-        msg = f"mode {mode!r}, timeout {timeout!r}"
+        msg = (
+            f"mode must be one of {get_args(CancelMode)}, and timeout None or 0 or more, "
+            f"got mode {mode!r} and timeout {timeout!r}"
+        )
         raise ValueError(msg)
     return CancelRun("cancel() was called by who looks on", mode, timeout)

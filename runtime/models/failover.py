@@ -1,14 +1,13 @@
-"""Several models in the place of one.
+"""A model that falls back to other models.
 
-Owns: which of them is asked, and in which order. What one run has learnt about them is kept in the view that `for_run` makes, and is forgotten with it.
-It must never wait: that is for the `RetryModel`s in it or around it.
+The memory of one run is in the view that `for_run` returns, and is discarded with it. This module
+never waits: use `RetryModel`s in it or around it.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TypeAlias
 
 from ..data.chat import Message, Usage
@@ -28,23 +27,33 @@ ShouldFailover: TypeAlias = Callable[[Exception], bool | Awaitable[bool]]
 
 @suggests_options
 class FailoverModel:
-    """Asks the first of `models`; if that fails, the next one.
+    """Calls the first of `models`; if that fails, the next one.
 
-    `should_failover`, which may be `async`, is shown the error and says whether to go on to the next model. Without it, a `ModelError` (`RetryExhausted`, too),
-    `TimeoutError` and `ConnectionError` go on. When all have failed, the error of the last is raised, with notes that tell of the others.
+    `should_failover`, which may be `async`, receives the error and returns whether to call the next
+    model. Without it, a `ModelError` (including `RetryExhausted`), `TimeoutError` and
+    `ConnectionError` do. When all have failed, the error of the last is raised, with notes about
+    the others.
 
-    In a run, the model that has answered is asked first from then on: the framework takes one view of `for_run()` for each run. Used directly, each call begins
-    with the first.
+    In a run, the model that has answered is called first from then on: the framework takes one view
+    from `for_run()` for each run. Used directly, each call starts with the first.
     """
 
-    def __init__(self, models: Sequence[ChatModel], should_failover: ShouldFailover | None = None) -> None:
+    def __init__(
+        self, models: Sequence[ChatModel], should_failover: ShouldFailover | None = None
+    ) -> None:
         self._models = tuple(models)
         if not self._models:
-            msg = "FailoverModel: models is empty; give at least one, as in FailoverModel([first, second])."
+            msg = (
+                "FailoverModel: models is empty; give at least one, as in FailoverModel([first, "
+                "second])."
+            )
             raise UsageError(msg)
         for index, model in enumerate(self._models):
             if not callable(getattr(model, "generate", None)):
-                msg = f"FailoverModel: models[{index}]={model!r} is no chat model: it has no method generate."
+                msg = (
+                    f"FailoverModel: models[{index}]={model!r} is no chat model: it has no "
+                    "method generate."
+                )
                 raise UsageError(msg)
         self._should_failover = should_failover
         self._first = 0
@@ -55,12 +64,17 @@ class FailoverModel:
 
     @property
     def inner(self) -> ChatModel:
-        """The model that it asks first."""
+        """The model that it calls first."""
         return self._models[self._first]
 
     def for_run(self) -> FailoverModel:
-        """The same models, with a memory for one run. The memory is a single number: that calls of one run overlap does it no harm."""
-        view = FailoverModel([model_for_run(model) for model in self._models], self._should_failover)
+        """Return the same models, with a memory for one run.
+
+        The memory is a single number, so overlapping calls of one run are safe.
+        """
+        view = FailoverModel(
+            [model_for_run(model) for model in self._models], self._should_failover
+        )
         view._remembers = True
         return view
 
@@ -106,10 +120,13 @@ class FailoverModel:
         if self._remembers:
             self._first = index
         counted = [usage for _, error in failed if (usage := usage_of(error)) is not None]
-        return replace(reply, usage=sum(counted, reply.usage or Usage())) if counted else reply
+        return reply.replace(usage=sum(counted, reply.usage or Usage())) if counted else reply
 
     async def _goes_on(self, failed: list[tuple[int, Exception]]) -> bool:
-        """Whether the next model is to be asked. If not, the error is about to be raised: it is told of the others."""
+        """Return whether the next model must be called.
+
+        If not, the error is about to be raised, and gets notes about the others.
+        """
         error = failed[-1][1]
         if len(failed) < len(self._models):
             if self._should_failover is None:
@@ -119,11 +136,20 @@ class FailoverModel:
             if await maybe_await(verdict):
                 failed_one, following = self._models[failed[-1][0]], self._order()[len(failed)]
                 what = f"{type(error).__name__}: {text_of(error)}"
-                loggers.models.info("%r has failed (%s); models[%d] (%r) is asked.", failed_one, what, following, self._models[following])
-                note("failover", reason=what, model=following)
+                loggers.models.info(
+                    "%r has failed (%s); models[%d] (%r) is asked.",
+                    failed_one,
+                    what,
+                    following,
+                    self._models[following],
+                )
+                note("failover", reason=type(error).__qualname__, model=following)
                 return True
         for index, other in failed[:-1]:
-            error.add_note(f"Before it, models[{index}] ({self._models[index]!r}) of the FailoverModel failed: {type(other).__name__}: {other}")
+            error.add_note(
+                f"Before it, models[{index}] ({self._models[index]!r}) of the FailoverModel "
+                f"failed: {type(other).__name__}: {other}"
+            )
         return False
 
 

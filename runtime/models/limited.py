@@ -1,6 +1,6 @@
-"""A model that is not asked more often than its provider allows.
+"""A model that observes its provider's rate limits.
 
-Owns: what a call is reckoned to cost, and the settling of that afterwards. Waiting and counting are `rate.py`'s.
+This module estimates the cost of a call, and corrects it afterwards. `rate.py` waits and counts.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ _CHARACTERS_A_TOKEN = 4
 
 @suggests_options
 class LimitedModel:
-    """Asks `model` at most so many times, and for so many tokens, a minute, and at most so many times at once. Calls wait their turn, first come, first served.
+    """Limits the calls of `model` per minute, its tokens per minute, and its concurrent calls.
+    Waiting calls run in the order of their arrival.
 
-    The limits are those of this object: give the same one to all agents that share a provider's account; agents, runs, event loops and threads may be any
-    number. A minute's worth may be used up at once; after that, it comes back at an even rate. A call is reckoned to cost a token for every four characters
-    of its messages and `max_tokens`, if that is set; when its usage is known, the difference is settled. A call that fails or is cancelled counts as
-    reckoned: the provider may have counted it. A stream holds its place until it ends or is closed. Without `clock`, the time is that of the running system.
+    The limits are those of this object: share it among all agents that use the same account of a
+    provider; any number of agents, runs, event loops and threads may do so. A minute's worth may be
+    used up at once; after that, it is refilled at an even rate. The estimated cost of a call is one
+    token for every four characters of its messages plus `max_tokens`, if set; when its usage is
+    known, the estimate is corrected. A call that fails or is cancelled counts as estimated: the
+    provider may have counted it. A stream holds its slot until it ends or is closed. Without
+    `clock`, the clock of the running system is used.
     """
 
     def __init__(
@@ -43,39 +47,48 @@ class LimitedModel:
         if not callable(getattr(model, "generate", None)):
             msg = f"LimitedModel: model={model!r} is no chat model: it has no method generate."
             raise UsageError(msg)
-        limits = {"requests_per_minute": requests_per_minute, "tokens_per_minute": tokens_per_minute, "max_concurrency": max_concurrency}
+        limits = {
+            "requests_per_minute": requests_per_minute,
+            "tokens_per_minute": tokens_per_minute,
+            "max_concurrency": max_concurrency,
+        }
         for name, value in limits.items():
             if value is not None and not value > 0:
-                msg = f"LimitedModel: {name}={value} would let nothing through; give more than 0, or None for no limit."
+                msg = f"LimitedModel: {name} must be above 0, or None for no limit, got {value}."
                 raise UsageError(msg)
         if max_concurrency is not None and max_concurrency < 1:
-            msg = f"LimitedModel: max_concurrency={max_concurrency} would let nothing through; give 1 or more."
+            msg = (
+                f"LimitedModel: max_concurrency must be 1 or more, or None for no limit, "
+                f"got {max_concurrency}."
+            )
             raise UsageError(msg)
         self._model = model
         self._limits = limits
         self._limiter = RateLimiter(requests_per_minute, tokens_per_minute, max_concurrency, clock)
 
     def __repr__(self) -> str:
-        limits = "".join(f", {name}={value}" for name, value in self._limits.items() if value is not None)
+        limits = "".join(
+            f", {name}={value}" for name, value in self._limits.items() if value is not None
+        )
         return f"LimitedModel({self._model!r}{limits})"
 
     @property
     def active(self) -> int:
-        """How many calls are under way."""
+        """The number of calls in progress."""
         return self._limiter.active
 
     @property
     def waiting(self) -> int:
-        """How many calls wait for their turn."""
+        """The number of calls that wait for their turn."""
         return self._limiter.waiting
 
     @property
     def inner(self) -> ChatModel:
-        """The model that it asks."""
+        """The model that it calls."""
         return self._model
 
     def for_run(self) -> ChatModel:
-        """The model as one run sees it, under the same limits."""
+        """Return the model's view for one run, under the same limits."""
         inner = model_for_run(self._model)
         if inner is self._model:
             return self

@@ -1,6 +1,7 @@
-"""OpenAI's chat completions, which most providers speak.
+"""OpenAI's chat completions, which most providers support.
 
-Owns: the call. What is sent and what comes back is translated in `openai_chat_request.py` and `openai_chat_reply.py`.
+This module makes the call. `openai_chat_request.py` and `openai_chat_reply.py` translate requests
+and replies.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from .openai_chat_reply import ReplyInPieces, whole_reply
 from .openai_chat_request import ChatArguments, chat_items, chat_options, chat_request
 from .openai_errors import model_errors
 from .openai_events import read
-from .openai_model import OpenAIModel
+from .openai_model import OpenAIModel, counted
 from .protocol import ModelRequest, StreamItem
 from .wire.body import Rest
 from .wire.client import WireClient
 from .wire.events import DONE
+from .wire.protocol import Sent
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
@@ -31,30 +33,33 @@ _OPENAI: Final = ("openai.com", "openai.azure.com")
 
 
 class OpenAIChatModel(OpenAIModel):
-    """A model behind OpenAI's chat completions, or another provider's that speaks them: give its `base_url`.
+    """A model behind OpenAI's chat completions, or a compatible provider: pass its `base_url`.
 
-    The key comes from `api_key` or OPENAI_API_KEY; without a name, the model from OPENAI_MODEL. On Azure (`azure=True`), `base_url` is the address of the
-    resource, and `api_version` is needed. Further arguments are the fields of `ModelSettings`; those of a request go before them. `timeout` is how many
-    seconds the provider may be silent. A `client` is used as it is, and never closed.
+    The key comes from `api_key` or OPENAI_API_KEY; without a name, the model from OPENAI_MODEL. On
+    Azure (`azure=True`), `base_url` is the address of the resource, and `api_version` is needed.
+    Further arguments are the fields of `ModelSettings`; the settings of a request take precedence.
+    `timeout` is how many seconds the provider may be silent, `max_reply_seconds` the time limit for
+    a whole reply. A `client` is used as it is, and never closed.
 
-    Nothing is tried again here: put a `RetryModel` around it. One object serves any number of calls, on any number of event loops.
+    Nothing is retried here: wrap it in a `RetryModel`. One object serves any number of calls, on
+    any number of event loops.
     """
 
     _items: ClassVar = "messages"
 
     async def generate(self, request: ModelRequest) -> Message:
-        way = await self._get_way()
+        way, sent = await self._get_way(), Sent()
         if isinstance(way, WireClient):
-            completion = await way.whole(*self._body(request, stream=False))
+            completion = await way.whole(*self._body(request, stream=False), sent)
         else:
             with model_errors(self):
                 completion = await way.chat.completions.create(**self._arguments(way, request))
-        return whole_reply(completion, _taken(request), self)
+        return counted(whole_reply(completion, _taken(request), self), sent)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        way = await self._get_way()
+        way, sent = await self._get_way(), Sent()
         if isinstance(way, WireClient):
-            batches = way.batches(*self._body(request, stream=True))
+            batches = way.batches(*self._body(request, stream=True), sent)
         else:
             with model_errors(self):
                 batches = read(await self._open(way, request), self)
@@ -66,9 +71,11 @@ class OpenAIChatModel(OpenAIModel):
                         reply.is_done = True
                     elif (delta := reply.add(chunk)) is not None:
                         yield delta
-        yield reply.message()
+        yield counted(reply.message(), sent)
 
-    async def _open(self, client: AsyncOpenAI, request: ModelRequest) -> AsyncStream[ChatCompletionChunk]:
+    async def _open(
+        self, client: AsyncOpenAI, request: ModelRequest
+    ) -> AsyncStream[ChatCompletionChunk]:
         arguments = self._arguments(client, request)
         extra = dict(arguments.pop("extra_body", {}))
         options = extra.pop("stream_options", {"include_usage": True})
@@ -84,19 +91,25 @@ class OpenAIChatModel(OpenAIModel):
         settings = self.settings.merged(request.settings)
         return chat_request(self.model, request, settings, is_openai=is_openai)
 
-    # --- over the wire ---
+    # --- over HTTP ---
 
     @staticmethod
     async def _least(model: str, client: AsyncOpenAI) -> object:
         return await client.chat.completions.create(model=model, messages=[])
 
     def _body(self, request: ModelRequest, *, stream: bool) -> tuple[bytes, float | None]:
-        return self._bodies.body(request, self.model, self.settings, self._rest, chat_items, stream=stream)
+        return self._bodies.body(
+            request, self.model, self.settings, self._rest, chat_items, stream=stream
+        )
 
     def _rest(self, request: ModelRequest, stream: bool) -> Rest:  # noqa: FBT001 -- as `Bodies` calls it
-        """All of a request but its messages."""
+        """Return all of a request except its messages."""
         settings = self.settings.merged(request.settings)
-        arguments: dict[str, object] = {**chat_options(self.model, request, settings, is_openai=self._azure or self._is_at_openai())}
+        arguments: dict[str, object] = {
+            **chat_options(
+                self.model, request, settings, is_openai=self._azure or self._is_at_openai()
+            )
+        }
         arguments.pop("timeout", None)
         extra = arguments.pop("extra_body", None)
         if stream:

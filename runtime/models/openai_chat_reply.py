@@ -1,33 +1,71 @@
-"""Replies of chat completions, whole and in pieces, as messages.
+"""Conversion of chat completion replies, whole and streamed, to messages.
 
-Owns: the reading of what providers send, which differs in many ways: whatever is missing is taken as empty. A reply that says nothing at all is an error.
+Providers differ in many ways: missing parts count as empty. A reply without any content is an
+error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..data.chat import Message, MessageDelta, ToolCallDelta, Usage
 from ..errors import ModelError
-from .openai_errors import event_error
+from ..tracing import describe_reply
+from .openai_errors import error_in, event_error
 from .tool_call_deltas import ToolCallMerger, arguments_text, with_unique_ids
 
-__all__ = ["WRONG_SHAPE", "ReplyInPieces", "checked", "pick", "unreadable", "whole_reply"]
+__all__ = [
+    "WRONG_SHAPE",
+    "ReplyInPieces",
+    "checked",
+    "pick",
+    "text_at",
+    "tokens_at",
+    "unreadable",
+    "whole_reply",
+]
 
 WRONG_SHAPE: Final = (TypeError, KeyError, AttributeError)
-"""What the reading raises where a provider sends a number for a text, or an object for a list."""
+"""Errors of the conversion if a provider sends, for example, a number instead of a string."""
+
+
+_PLAIN: Final = (str, int, float, list, tuple, type(None))
+_MOST_TOKENS: Final = 1 << 53
 
 
 def pick(thing: object, name: str) -> Any:
-    """What the thing, an object or a mapping, has under that name, or None."""
-    if type(thing) is dict:
+    """Return the value under that name in an object or a mapping, or None."""
+    if type(thing) is dict or isinstance(thing, Mapping):
         return thing.get(name)
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+    return None if isinstance(thing, _PLAIN) else getattr(thing, name, None)
+
+
+def text_at(thing: object, name: str) -> str:
+    """Return the string under that name; an empty one if it is missing.
+
+    Raises `TypeError` if it is something else.
+    """
+    value = pick(thing, name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        msg = f"{name} is no text, but {value!r:.80}"
+        raise TypeError(msg)
+    return value
+
+
+def tokens_at(thing: object, name: str) -> int:
+    """Return the number of tokens under that name; 0 if it is missing or invalid.
+
+    The reply is still useful without it.
+    """
+    value = pick(thing, name)
+    return int(value) if isinstance(value, int | float) and 0 <= value < _MOST_TOKENS else 0
 
 
 def whole_reply(completion: object, taken: Iterable[str], who: object) -> Message:
-    """The message of a completion. `taken` are the ids of the tool calls that came before."""
+    """Convert a completion to a message. `taken` are the ids of the tool calls that came before."""
     try:
         return _whole_reply(completion, taken, who)
     except WRONG_SHAPE as problem:
@@ -35,37 +73,48 @@ def whole_reply(completion: object, taken: Iterable[str], who: object) -> Messag
 
 
 def unreadable(problem: Exception, who: object) -> ModelError:
-    """The error of a reply that is JSON, but not in the form that the API has."""
-    msg = f"{who}: the provider's answer is not in the form of this API: {type(problem).__name__}: {problem}. Check the base_url."
+    """Return the error for a reply that is JSON, but not in the form of the API."""
+    msg = (
+        f"{who}: the provider's answer is not in the form of this API: {type(problem).__name__}: "
+        f"{problem}. Check the base_url."
+    )
     return ModelError(msg, kind="malformed", retryable=True)
 
 
 def _whole_reply(completion: object, taken: Iterable[str], who: object) -> Message:
     if completion is None or isinstance(completion, str):
-        msg = f"{who}: the provider's answer is not a chat completion, but {str(completion)[:200]!r}. Check the base_url."
+        msg = (
+            f"{who}: the provider's answer is not a chat completion, but "
+            f"{str(completion)[:200]!r}. Check the base_url."
+        )
         raise ModelError(msg, kind="malformed", retryable=True)
     usage = _usage(pick(completion, "usage"), Usage(requests=1))
-    choices = pick(completion, "choices") or ()
-    error = pick(completion, "error")
-    if error and not choices and isinstance(error, Mapping | str):  # with status 200: gateways send so what their provider has failed with
+    describe_reply(pick(completion, "id"), pick(completion, "model"))
+    choices = _choices(completion)
+    error = error_in(completion) or pick(completion, "error")
+    # Gateways report errors of their provider like this, with status 200.
+    if not choices and isinstance(error, Mapping | str) and error:
         raise event_error(error, who)
-    choice = choices[0] if choices else None
+    choice = min(choices, key=_index, default=None)
     said = pick(choice, "message")
     calls = [call for call in pick(said, "tool_calls") or () if pick(call, "function") is not None]
+    finish_reason = text_at(choice, "finish_reason") or None
     message = Message(
         "assistant",
         _text(pick(said, "content")),
-        with_unique_ids([(pick(call, "id") or "", *_function(call)) for call in calls], taken),
+        with_unique_ids(
+            [(text_at(call, "id"), *_function(call)) for call in calls], taken, finish_reason
+        ),
         reasoning=_reasoning(said) or None,
         usage=usage,
         refusal=_text(pick(said, "refusal")) or None,
-        finish_reason=pick(choice, "finish_reason"),
+        finish_reason=finish_reason,
     )
     return checked(message, who)
 
 
 class ReplyInPieces:
-    """Puts the chunks of a streamed completion together."""
+    """Assembles the chunks of a streamed completion."""
 
     def __init__(self, taken: Iterable[str], who: object) -> None:
         self._who = who
@@ -74,14 +123,17 @@ class ReplyInPieces:
         self._refusal: list[str] = []
         self._calls = ToolCallMerger(taken)
         self._usage: Usage | None = None
+        self._first: int | None = None  # the index of the choice that is read
         self._finish_reason: str | None = None
+        self._named: tuple[object, object] = (None, None)
         self.is_done = False
-        """Whether the provider has said that this was all."""
+        """Whether the provider has marked the end of the stream."""
 
     def add(self, chunk: object) -> MessageDelta | None:
-        """What the chunk adds to the message, if it adds anything to show."""
-        text = _only_text(chunk)
+        """Add a chunk, and return the delta to show, if any."""
+        text = _only_text(chunk) if not self._first else None
         if text:
+            self._first = 0
             self._content.append(text)
             return MessageDelta(text)
         try:
@@ -91,11 +143,16 @@ class ReplyInPieces:
 
     def _add(self, chunk: object) -> MessageDelta | None:
         self._usage = _usage(pick(chunk, "usage"), self._usage)
-        choices = pick(chunk, "choices") or ()
+        self._named = (pick(chunk, "id"), pick(chunk, "model"))
+        choices = _choices(chunk)
         if not choices:
             return None
-        choice = choices[0]
-        self._finish_reason = pick(choice, "finish_reason") or self._finish_reason
+        # If several choices were requested, such as `n=2`, the chunks of the others are ignored.
+        first = self._first = _index(choices[0]) if self._first is None else self._first
+        choice = next((one for one in choices if _index(one) == first), None)
+        if choice is None:
+            return None
+        self._finish_reason = text_at(choice, "finish_reason") or self._finish_reason
         delta = pick(choice, "delta")
         content, reasoning = _text(pick(delta, "content")), _reasoning(delta)
         self._content.append(content)
@@ -105,14 +162,15 @@ class ReplyInPieces:
         return MessageDelta(content, reasoning, pieces) if content or reasoning or pieces else None
 
     def message(self) -> Message:
-        """The whole message, when the stream has ended."""
+        """Return the whole message, when the stream has ended."""
         if self._finish_reason is None and not self.is_done:
             msg = f"{self._who}: the stream was cut off before the reply was complete."
             raise ModelError(msg, kind="connection", retryable=True)
+        describe_reply(*self._named)
         message = Message(
             "assistant",
             "".join(self._content),
-            self._calls.calls(),
+            self._calls.calls(self._finish_reason),
             reasoning="".join(self._reasoning) or None,
             usage=self._usage or Usage(requests=1),
             refusal="".join(self._refusal) or None,
@@ -123,26 +181,30 @@ class ReplyInPieces:
     def _piece(self, call: object) -> ToolCallDelta:
         name, arguments = _function(call)
         index = pick(call, "index")
-        return self._calls.add(index if isinstance(index, int) else None, pick(call, "id") or "", name, arguments)
+        return self._calls.add(
+            index if isinstance(index, int) else None, text_at(call, "id"), name, arguments
+        )
 
 
 def _only_text(chunk: object) -> str | None:
-    """The text in a chunk that has nothing else in it, as nearly all of them are; None for any other."""
+    """Return the text of a chunk that contains nothing else, as most do; None for any other."""
     if type(chunk) is not dict or chunk.get("usage") is not None:
         return None
     choices = chunk.get("choices")
-    if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict or choices[0].get("finish_reason") is not None:
+    if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict:
+        return None
+    if choices[0].get("finish_reason") is not None or choices[0].get("index"):
         return None
     delta = choices[0].get("delta")
     if type(delta) is not dict:
         return None
     text = delta.get("content")
-    # `role` comes with the first piece, with some providers in each.
+    # `role` comes with the first chunk, with some providers in each.
     return text if type(text) is str and len(delta) == 1 + ("role" in delta) else None
 
 
 def checked(message: Message, who: object) -> Message:
-    """The message, if it says anything."""
+    """Return the message, or raise ModelError if it is empty."""
     if message.content or message.tool_calls or message.refusal:
         return message
     if message.finish_reason == "length":
@@ -151,19 +213,40 @@ def checked(message: Message, who: object) -> Message:
     if message.finish_reason == "content_filter":
         msg = f"{who}: the provider's filter has withheld the reply."
         raise ModelError(msg, kind="content_filter", message=message)
-    msg = f"{who}: the reply is empty: no text, no tool call, no refusal (finish_reason={message.finish_reason!r})."
+    msg = (
+        f"{who}: the reply is empty: no text, no tool call, no refusal "
+        f"(finish_reason={message.finish_reason!r})."
+    )
     raise ModelError(msg, kind="empty", retryable=True, message=message)
+
+
+def _choices(thing: object) -> Sequence[object]:
+    choices = pick(thing, "choices")
+    if not choices:
+        return []
+    if not isinstance(choices, list | tuple):
+        msg = f"the choices are no list, but {choices!r:.80}"
+        raise TypeError(msg)
+    return choices
+
+
+def _index(choice: object) -> int:
+    index = pick(choice, "index")
+    return index if isinstance(index, int) else 0
 
 
 def _function(call: object) -> tuple[str, str]:
     function = pick(call, "function")
-    return pick(function, "name") or "", arguments_text(pick(function, "arguments"))
+    return text_at(function, "name"), arguments_text(pick(function, "arguments"))
 
 
 def _text(content: str | Iterable[object] | None) -> str:
     if isinstance(content, str):
         return content
-    return "".join(pick(part, "text") or "" for part in content or ())
+    if isinstance(content, Mapping):
+        msg = f"the content is no text, but {content!r:.80}"
+        raise TypeError(msg)
+    return "".join(text_at(part, "text") for part in content or ())
 
 
 def _reasoning(said: object) -> str:
@@ -177,7 +260,9 @@ def _reasoning(said: object) -> str:
 def _usage(counted: object, otherwise: Usage | None = None) -> Usage | None:
     if counted is None:
         return otherwise
-    cached = pick(pick(counted, "prompt_tokens_details"), "cached_tokens")
-    if cached is None:
-        cached = pick(counted, "prompt_cache_hit_tokens")
-    return Usage(pick(counted, "prompt_tokens") or 0, pick(counted, "completion_tokens") or 0, cached or 0, 1)
+    cached = tokens_at(pick(counted, "prompt_tokens_details"), "cached_tokens") or tokens_at(
+        counted, "prompt_cache_hit_tokens"
+    )
+    return Usage(
+        tokens_at(counted, "prompt_tokens"), tokens_at(counted, "completion_tokens"), cached, 1
+    )

@@ -1,6 +1,6 @@
-"""A request in the form that chat completions take.
+"""Conversion of a request to chat completions.
 
-Owns: the translation of messages, tools and settings. It must never drop what was said: what has no place where it stands is moved to where it has.
+No content is dropped: media that a message of that role cannot hold is moved to another message.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHAT: Final = WrittenSlot("chat")
 
 
 class ChatOptions(SharedArguments, total=False):
-    """The arguments of `chat.completions.create`, but the messages."""
+    """The arguments of `chat.completions.create`, except the messages."""
 
     model: Required[str]
     seed: int | None
@@ -53,13 +53,23 @@ class ChatArguments(ChatOptions, total=False):
     messages: Required[list[ChatCompletionMessageParam]]
 
 
-def chat_request(model: str, request: ModelRequest, settings: ModelSettings, *, is_openai: bool) -> ChatArguments:
-    """The arguments for a request. OpenAI's newer models know only `max_completion_tokens`, most other providers only `max_tokens`."""
-    return {**chat_options(model, request, settings, is_openai=is_openai), "messages": _messages(request.messages)}
+def chat_request(
+    model: str, request: ModelRequest, settings: ModelSettings, *, is_openai: bool
+) -> ChatArguments:
+    """Return the arguments for a request.
+
+    OpenAI's newer models know only `max_completion_tokens`, most other providers only `max_tokens`.
+    """
+    return {
+        **chat_options(model, request, settings, is_openai=is_openai),
+        "messages": _messages(request.messages),
+    }
 
 
-def chat_options(model: str, request: ModelRequest, settings: ModelSettings, *, is_openai: bool) -> ChatOptions:
-    """The arguments for a request, but its messages."""
+def chat_options(
+    model: str, request: ModelRequest, settings: ModelSettings, *, is_openai: bool
+) -> ChatOptions:
+    """Return the arguments for a request, except its messages."""
     arguments: ChatOptions = {
         "model": model,
         "seed": settings.seed,
@@ -83,27 +93,40 @@ def chat_options(model: str, request: ModelRequest, settings: ModelSettings, *, 
     if request.output_schema is not None:
         schema = request.output_schema
         strict = schema.strict and is_strict(schema.schema)
-        arguments["response_format"] = {"type": "json_schema", "json_schema": {"name": schema.name, "schema": dict(schema.schema), "strict": strict}}
-    return cast("ChatOptions", {name: value for name, value in arguments.items() if value is not None})
+        arguments["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": schema.name, "schema": dict(schema.schema), "strict": strict},
+        }
+    return cast(
+        "ChatOptions", {name: value for name, value in arguments.items() if value is not None}
+    )
 
 
 def chat_items(messages: Sequence[Message]) -> list[bytes]:
-    """The messages as JSON, each of them made once in its life."""
-    return [_CHAT.get(one) or written(one, _CHAT, _message) if isinstance(one, Message) else encode(_belonging(one)) for one in _in_order(messages)]
+    """Return the messages as JSON; each message is encoded only once."""
+    return [
+        _CHAT.get(one) or written(one, _CHAT, _message)
+        if isinstance(one, Message)
+        else encode(_belonging(one))
+        for one in _in_order(messages)
+    ]
 
 
 def _messages(messages: Sequence[Message]) -> list[ChatCompletionMessageParam]:
-    return [_message(one) if isinstance(one, Message) else _belonging(one) for one in _in_order(messages)]
+    return [
+        _message(one) if isinstance(one, Message) else _belonging(one)
+        for one in _in_order(messages)
+    ]
 
 
 def _in_order(messages: Sequence[Message]) -> Sequence[Message | list[Part]]:
-    """The messages, and behind them the media that have no place where they stand."""
+    """Return the messages, followed by the media that they cannot hold."""
     if all(type(message.content) is str for message in messages):
         return messages
     ordered: list[Message | list[Part]] = []
     moved: list[Part] = []
     for message in messages:
-        # Results have to stand right after the calls: what was moved out of them comes after the last.
+        # Results must come right after the calls: media moved out of them follows the last one.
         if message.role != "tool" and moved:
             ordered.append(moved)
             moved = []
@@ -111,7 +134,11 @@ def _in_order(messages: Sequence[Message]) -> Sequence[Message | list[Part]]:
         if message.role in {"tool", "assistant", "system"} and not isinstance(message.content, str):
             media = [part for part in message.content if not isinstance(part, TextPart)]
             if media:
-                origin = f"the result of {message.tool_name or 'the tool'}" if message.role == "tool" else f"the {message.role} message above"
+                origin = (
+                    f"the result of {message.tool_name or 'the tool'}"
+                    if message.role == "tool"
+                    else f"the {message.role} message above"
+                )
                 moved += (TextPart(f"(This belongs to {origin}.)"), *media)
     if moved:
         ordered.append(moved)
@@ -125,7 +152,12 @@ def _belonging(moved: Sequence[Part]) -> ChatCompletionMessageParam:
 def _message(message: Message) -> ChatCompletionMessageParam:
     if message.role == "user":
         content = message.content
-        return {"role": "user", "content": content if isinstance(content, str) else [chat_part(part) for part in content]}
+        return {
+            "role": "user",
+            "content": content
+            if isinstance(content, str)
+            else [chat_part(part) for part in content],
+        }
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.text}
     if message.role == "system":
@@ -133,7 +165,12 @@ def _message(message: Message) -> ChatCompletionMessageParam:
     written: ChatCompletionAssistantMessageParam = {"role": "assistant", "content": message.text}
     if message.tool_calls:
         written["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}} for call in message.tool_calls
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments or "{}"},
+            }
+            for call in message.tool_calls
         ]
         written["content"] = message.text or None
     if message.refusal:
@@ -143,8 +180,17 @@ def _message(message: Message) -> ChatCompletionMessageParam:
 
 
 def _tool(spec: ToolSpec) -> ChatCompletionFunctionToolParam:
-    parameters = dict(spec.parameters) or {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
-    function: FunctionDefinition = {"name": spec.name, "description": spec.description, "parameters": parameters}
+    parameters = dict(spec.parameters) or {
+        "type": "object",
+        "properties": {},
+        "required": [],
+        "additionalProperties": False,
+    }
+    function: FunctionDefinition = {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": parameters,
+    }
     if spec.strict and is_strict(parameters):
         function["strict"] = True
     return {"type": "function", "function": function}

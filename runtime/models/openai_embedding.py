@@ -1,6 +1,7 @@
-"""Embeddings: texts as points, of which those are near that mean something alike.
+"""Embeddings: vectors for texts, such that texts of similar meaning are near each other.
 
-Owns: the protocol, and the call of OpenAI's API, which Ark and most providers speak. It must never cut texts or cache points: that is the caller's.
+This module has the protocol, and the call of OpenAI's API, which Ark and most providers support.
+Splitting texts and caching vectors is up to the caller.
 """
 
 from __future__ import annotations
@@ -21,19 +22,21 @@ __all__ = ["EmbeddingModel", "OpenAIEmbeddingModel"]
 
 @runtime_checkable
 class EmbeddingModel(Protocol):
-    """What turns texts into points."""
+    """A model that turns texts into vectors."""
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One point for each text, in their order."""
+        """Return one vector for each text, in their order."""
         ...
 
 
 class OpenAIEmbeddingModel(OpenAIModel):
-    """A model behind OpenAI's embeddings, or another provider's that speaks them: give its `base_url`. The rest is as with `OpenAIChatModel`.
+    """A model behind OpenAI's embeddings, or a compatible provider: pass its `base_url`.
 
-        points = await OpenAIEmbeddingModel("text-embedding-3-small").embed(["to be", "or not to be"])
+        model = OpenAIEmbeddingModel("text-embedding-3-small")
+        vectors = await model.embed(["to be", "or not to be"])
 
-    `dimensions`: how long each point is to be, where the model lets that be chosen. Nothing is tried again here.
+    Other arguments are those of `OpenAIChatModel`. `dimensions`: the length of each vector, if the
+    model supports that. Nothing is retried here.
     """
 
     _is_wired: ClassVar[bool] = False
@@ -50,24 +53,37 @@ class OpenAIEmbeddingModel(OpenAIModel):
         dimensions: int | None = None,
     ) -> None:
         if not isinstance(model, str):
-            msg = f"OpenAIEmbeddingModel({model!r}): give the name of a model for embeddings, such as 'text-embedding-3-small'."
+            msg = (
+                f"OpenAIEmbeddingModel({model!r}): pass the name of a model for embeddings, such "
+                "as 'text-embedding-3-small'."
+            )
             raise UsageError(msg)
-        super().__init__(model, api_key=api_key, base_url=base_url, client=client, azure=azure, api_version=api_version)
+        super().__init__(
+            model,
+            api_key=api_key,
+            base_url=base_url,
+            client=client,
+            azure=azure,
+            api_version=api_version,
+        )
         self.dimensions = dimensions
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            msg = f"embed({texts!r:.80}): give a list of texts."
+            msg = f"embed({texts!r:.80}): pass a list of texts."
             raise UsageError(msg)
         if not texts:
             return []
         who = repr(self)
         with model_errors(who):
             client = await self._get_way()
-            assert not isinstance(client, WireClient)  # it has none
+            assert not isinstance(client, WireClient)  # embeddings never use it
             size = None if self.dimensions is None else {"dimensions": self.dimensions}
-            # As numbers: the client would ask for base64, which not all providers that speak this API know of.
-            reply = await client.embeddings.create(model=self.model, input=list(texts), encoding_format="float", extra_body=size)
+            # As numbers: the client would request base64, which not all compatible providers
+            # support.
+            reply = await client.embeddings.create(
+                model=self.model, input=list(texts), encoding_format="float", extra_body=size
+            )
         points = {one.index: one.embedding for one in reply.data}
         if points.keys() != set(range(len(texts))):
             msg = f"{who} was given {len(texts)} texts, and returned points for {sorted(points)}."

@@ -1,15 +1,17 @@
-"""What the `openai` client raises, as errors of this package.
+"""Translation of the `openai` client's errors to errors of this package.
 
-Owns: the table. Its kinds:
+The kinds:
 
-    rate_limit, overloaded, server      the provider is busy, or fails: may pass (but for an exhausted quota)
-    connection, timeout, conflict       the request or its reply did not get through: may pass
-    malformed, empty                    the reply cannot be read, or says nothing: may pass
+    rate_limit, overloaded, server      the provider is busy, or fails: retryable (except for an
+                                        exhausted quota)
+    connection, timeout, conflict       the request or its reply did not get through: retryable
+    malformed, empty                    the reply cannot be read, or is empty: retryable
     auth, permission, not_found         the key or the model's name is wrong
     bad_request, context_length         the request is wrong, or too long
     content_filter, length              the provider, or max_tokens, has cut the reply off
+    refusal                             the model refused to answer in the requested type
 
-The classes are known by their names, so that nothing here imports `openai`.
+Classes are identified by their names, so that nothing here imports `openai`.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..clock import HERE
-from ..errors import ModelError, UnderstudyError
+from ..errors import ModelError, OffbookError
 from .wire.protocol import TransportError
 
-__all__ = ["KINDS", "event_error", "model_error", "model_errors"]
+__all__ = ["KINDS", "error_in", "event_error", "model_error", "model_errors"]
 
 KINDS: Final[Mapping[str, tuple[str, bool]]] = {
     "OpenAIError": ("other", False),
@@ -47,7 +49,10 @@ KINDS: Final[Mapping[str, tuple[str, bool]]] = {
     "WebSocketConnectionClosedError": ("connection", True),
     "WebSocketQueueFullError": ("connection", False),
 }
-"""Of each class of the client's errors: the kind, and whether the same request may succeed later. Code and status, below, say it more exactly."""
+"""For each class of the client's errors: the kind, and whether the same request may succeed later.
+
+The tables of codes and statuses below are more precise.
+"""
 
 _BY_CODE: Final[Mapping[str, tuple[str, bool]]] = {
     "insufficient_quota": ("rate_limit", False),
@@ -74,6 +79,7 @@ _BY_STATUS: Final[Mapping[int, tuple[str, bool]]] = {
     401: ("auth", False),
     403: ("permission", False),
     404: ("not_found", False),
+    407: ("auth", False),
     408: ("timeout", True),
     409: ("conflict", True),
     413: ("context_length", False),
@@ -83,23 +89,46 @@ _BY_STATUS: Final[Mapping[int, tuple[str, bool]]] = {
     529: ("overloaded", True),
 }
 
-_TOO_LONG: Final = ("maximum context length", "context window", "context length", "prompt is too long", "too many tokens")
+_TOO_LONG: Final = (
+    "maximum context length",
+    "context window",
+    "context length",
+    "prompt is too long",
+    "too many tokens",
+)
 _OF_A_HEADER: Final = "Illegal header value"
 _CODES_THAT_SAY_LITTLE: Final = frozenset(("invalid_request_error",))
 _CLIENT_ERROR, _SERVER_ERROR = 400, 500
+_OF_PROXY: Final = 407
+_ADVICE_OF_PROXY: Final = (
+    "The proxy asks for a user and a password: put them into its address, HTTPS_PROXY or "
+    "HTTP_PROXY."
+)
+_TEXTS: Final = ("message", "detail", "msg", "reason")
+_OF_A_REPLY: Final = frozenset(("choices", "type", "usage", "object", "output", "response"))
+_OF_AN_ERROR: Final = frozenset(("message", "detail", "errors", "msg"))
+_MOST_SAID: Final = 2_000
+_MOST_LEVELS: Final = 5
+_DIGITS: Final = 3
 
 _ADVICE: Final[Mapping[str, str]] = {
     "auth": "Check the key: api_key=, or OPENAI_API_KEY.",
     "permission": "The key may not do this: ask for access, or use another model.",
     "not_found": "Check the model's name and the base_url.",
-    "context_length": "The request is too long for this model: shorten the history, or use a model that takes more.",
+    "context_length": (
+        "The request is too long for this model: shorten the history, or use a model that takes "
+        "more."
+    ),
     "bad_request": "The provider did not accept the request: see what it says.",
     "content_filter": "The provider's filter has stopped it.",
 }
 
 
 class model_errors:  # noqa: N801 -- a context manager, in the words of `contextlib`
-    """Whatever the client raises in here comes out as a `ModelError`, with the client's error as its cause. `who` says which model it is."""
+    """Converts the client's errors to `ModelError`s, with the original as the cause.
+
+    `who` names the model.
+    """
 
     __slots__ = ("_who",)
 
@@ -109,8 +138,10 @@ class model_errors:  # noqa: N801 -- a context manager, in the words of `context
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        if not isinstance(error, Exception) or isinstance(error, UnderstudyError):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: object
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, OffbookError):
             return
         mapped = model_error(error, str(self._who))
         if mapped is not None:
@@ -118,8 +149,15 @@ class model_errors:  # noqa: N801 -- a context manager, in the words of `context
 
 
 def model_error(error: Exception, who: str) -> ModelError | None:
-    """The `ModelError` for what the client has raised; None if that is nothing that the provider or the way to it can be blamed for."""
-    names = [cls.__name__ for cls in type(error).__mro__ if cls.__module__.split(".")[0] == "openai" and cls.__name__ in KINDS]
+    """Return the `ModelError` for an error of the client.
+
+    None if neither the provider nor the connection caused it.
+    """
+    names = [
+        cls.__name__
+        for cls in type(error).__mro__
+        if cls.__module__.split(".")[0] == "openai" and cls.__name__ in KINDS
+    ]
     if names:
         return _of_client(error, KINDS[names[0]], who)
     if isinstance(error, TransportError):
@@ -128,30 +166,116 @@ def model_error(error: Exception, who: str) -> ModelError | None:
     if isinstance(error, TimeoutError):
         return ModelError(f"{who}: no answer in time.", kind="timeout", retryable=True)
     if any(cls.__name__ == "TimeoutException" for cls in type(error).__mro__):
-        return ModelError(f"{who}: no answer in time ({type(error).__name__}).", kind="timeout", retryable=True)
-    if isinstance(error, ValueError) and type(error).__name__ in {"JSONDecodeError", "UnicodeDecodeError"}:
-        return ModelError(f"{who}: the provider's answer cannot be read: {error}.", kind="malformed", retryable=True)
-    if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"httpx2", "httpx", "httpcore2", "httpcore", "anyio"}:
-        return ModelError(f"{who}: the connection failed: {_said(error)}.", kind="connection", retryable=True)
+        return ModelError(
+            f"{who}: no answer in time ({type(error).__name__}).", kind="timeout", retryable=True
+        )
+    if isinstance(error, ValueError) and type(error).__name__ in {
+        "JSONDecodeError",
+        "UnicodeDecodeError",
+    }:
+        return ModelError(
+            f"{who}: the provider's answer cannot be read: {error}.",
+            kind="malformed",
+            retryable=True,
+        )
+    if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {
+        "httpx2",
+        "httpx",
+        "httpcore2",
+        "httpcore",
+        "anyio",
+    }:
+        return ModelError(
+            f"{who}: the connection failed: {_said(error)}.", kind="connection", retryable=True
+        )
     return None
 
 
+def error_in(item: object) -> object:
+    """Return the item if it reports an error in a form of a provider or gateway; else None."""
+    if not isinstance(item, Mapping):
+        return None
+    if item.get("error") or item.get("object") == "error" or item.get("type") == "error":
+        return item
+    return item if not item.keys() & _OF_A_REPLY and item.keys() & _OF_AN_ERROR else None
+
+
 def event_error(error: object, who: object) -> ModelError:
-    """The error that an event of a stream, or a reply that came through, tells of."""
-    if isinstance(error, Mapping):
-        text, given, kinds = error.get("message"), error.get("code"), (error.get("code"), error.get("type"))
-    else:
-        text, given = getattr(error, "message", error), getattr(error, "code", None)
-        kinds = (given, getattr(error, "type", None))
-    text = str(text or "no reason given")
-    kind, retryable = next((_BY_CODE[code] for code in kinds if isinstance(code, str) and code in _BY_CODE), ("other", False))
-    status = given if isinstance(given, int) else None
+    """Return the error that an event of a stream, or a successful reply, reports."""
+    levels = _levels(error)
+    code = _first(levels, "code")
+    kinds = [
+        value
+        for level in levels
+        for value in (level.get("code"), level.get("type"))
+        if isinstance(value, str)
+    ]
+    text = next(
+        (
+            str(value)[:_MOST_SAID]
+            for level in levels
+            for name in _TEXTS
+            if (value := level.get(name))
+        ),
+        "no reason given",
+    )
+    kind, retryable = next((_BY_CODE[name] for name in kinds if name in _BY_CODE), ("other", False))
+    status = next(
+        (
+            number
+            for name in ("status", "status_code", "code")
+            if (number := _status(_first(levels, name))) is not None
+        ),
+        None,
+    )
     if kind == "other" and status is not None:
-        kind, retryable = _BY_STATUS.get(status, ("server", True) if status >= _SERVER_ERROR else ("bad_request", False))
+        kind, retryable = _BY_STATUS.get(
+            status, ("server", True) if status >= _SERVER_ERROR else ("bad_request", False)
+        )
     if kind in {"bad_request", "other"} and any(words in text.lower() for words in _TOO_LONG):
         kind, retryable = "context_length", False
-    named = f" ({given})" if given else ""
-    return ModelError(f"{who}: the provider has given up on the reply: {text}{named}.", kind=kind, status=status, retryable=retryable)
+    named = f" ({code})" if code else ""
+    return ModelError(
+        f"{who}: the provider has given up on the reply: {text}{named}.",
+        kind=kind,
+        status=status,
+        retryable=retryable,
+    )
+
+
+def _levels(error: object) -> list[Mapping[str, object]]:
+    """Return an error and its nested errors, the innermost first."""
+    levels: list[Mapping[str, object]] = []
+    while error and len(levels) < _MOST_LEVELS:
+        if isinstance(error, list | tuple):
+            error = error[0]
+            continue
+        if isinstance(error, Mapping):
+            levels.insert(0, error)
+            error = error.get("error") or error.get("errors")
+            continue
+        if isinstance(error, str | int | float):
+            levels.insert(0, {"message": str(error)})
+        else:
+            levels.insert(
+                0, {name: getattr(error, name, None) for name in ("message", "code", "type")}
+            )
+        break
+    return levels
+
+
+def _first(levels: list[Mapping[str, object]], name: str) -> object:
+    return next((value for level in levels if (value := level.get(name)) is not None), None)
+
+
+def _status(value: object) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) == _DIGITS:
+        value = int(value)
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and value >= _CLIENT_ERROR
+        else None
+    )
 
 
 def _of_client(error: Exception, known: tuple[str, bool], who: str) -> ModelError:
@@ -162,8 +286,18 @@ def _of_client(error: Exception, known: tuple[str, bool], who: str) -> ModelErro
     if status is not None and status in _BY_STATUS:
         kind, retryable = _BY_STATUS[status]
     elif status is not None and kind == "other":
-        kind, retryable = ("server", True) if status >= _SERVER_ERROR else ("bad_request", False) if status >= _CLIENT_ERROR else known
-    codes = [code for code in (getattr(error, "code", None), getattr(error, "type", None)) if isinstance(code, str)]
+        kind, retryable = (
+            ("server", True)
+            if status >= _SERVER_ERROR
+            else ("bad_request", False)
+            if status >= _CLIENT_ERROR
+            else known
+        )
+    codes = [
+        code
+        for code in (getattr(error, "code", None), getattr(error, "type", None))
+        if isinstance(code, str)
+    ]
     for code in codes:
         if code in _BY_CODE and not (code in _CODES_THAT_SAY_LITTLE and status is not None):
             kind, retryable = _BY_CODE[code]
@@ -174,20 +308,40 @@ def _of_client(error: Exception, known: tuple[str, bool], who: str) -> ModelErro
     verdict = headers.get("x-should-retry")
     if verdict in {"true", "false"}:
         retryable = verdict == "true"
-    cause = f" ({_said(error.__cause__)})" if error.__cause__ is not None and kind in {"connection", "timeout"} else ""
-    advice = _ADVICE.get(kind, "")
-    return ModelError(f"{who}: {text}{cause} {advice}".rstrip(), kind=kind, status=status, retryable=retryable, retry_after=_retry_after(headers))
+    of_proxy = status == _OF_PROXY or (kind == "connection" and _is_refused_by_proxy(error))
+    if of_proxy:
+        kind, retryable = "auth", False
+    cause = (
+        f" ({_said(error.__cause__)})"
+        if error.__cause__ is not None and (of_proxy or kind in {"connection", "timeout"})
+        else ""
+    )
+    advice = _ADVICE.get(kind, "") if not of_proxy else _ADVICE_OF_PROXY
+    return ModelError(
+        f"{who}: {text}{cause} {advice}".rstrip(),
+        kind=kind,
+        status=status,
+        retryable=retryable,
+        retry_after=_retry_after(headers),
+    )
+
+
+def _is_refused_by_proxy(error: BaseException) -> bool:
+    cause = error.__cause__
+    return (
+        cause is not None and type(cause).__name__ == "ProxyError" and str(_OF_PROXY) in str(cause)
+    )
 
 
 def _said(error: BaseException) -> str:
     text = str(error)
-    if _OF_A_HEADER in text:  # what follows may be the key
+    if _OF_A_HEADER in text:  # the rest of the text may be the key
         text = f"{_OF_A_HEADER}. Check the key: api_key=, or OPENAI_API_KEY; and default_headers="
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds, from `retry-after-ms`, or from `retry-after`, which holds seconds or a date."""
+    """Return the seconds of `retry-after-ms`, or of `retry-after` (seconds or a date)."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit

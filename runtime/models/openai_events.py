@@ -1,7 +1,8 @@
-"""The events of a stream of the `openai` client, one after the other, to its very end.
+"""The events of a stream of the `openai` client, in order, to the very end.
 
-Owns: the reading, and the leaving. The client's own iterator is not used where it can be avoided: it stops in the middle of a chain of generators, which the
-event loop then has to close, later, in tasks of its own; and it does not tell whether the stream was ended or cut off.
+The client's own iterator is avoided: it stops in the middle of a chain of generators, which the
+event loop must close later, in separate tasks; and it does not show whether the stream ended or was
+cut off.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ _WINDING_DOWN: Final = 1000
 
 
 async def read(stream: AsyncIterator[object], who: object) -> AsyncGenerator[list[object], None]:
-    """The items of the stream, those together that came together; `DONE` as the very last, if the provider says so.
+    """Yield the items of the stream, grouped as they arrive; `DONE` is the very last, if the
+    provider sends it.
 
-    When this is closed, the stream is, too, and its connection.
+    Closing this also closes the stream and its connection.
     """
-    # What wraps the client, to watch it or to take its place in a test, has to be asked for the items.
+    # A wrapper around the client, for monitoring or for tests, only provides items.
     own = stream if _is_plain(stream) else None
     pieces: AsyncIterator[object] = stream if own is None else own.response.aiter_bytes()
     decoder = EventDecoder()
@@ -41,14 +43,19 @@ async def read(stream: AsyncIterator[object], who: object) -> AsyncGenerator[lis
                 except StopAsyncIteration:
                     check_head(decoder, who)
                     return
-                items = decoded(decoder.feed(piece), who) if own is not None and isinstance(piece, bytes) else [piece]
+                items = (
+                    decoded(decoder.feed(piece), who)
+                    if own is not None and isinstance(piece, bytes)
+                    else [piece]
+                )
             if items and items[-1] is DONE:
                 await _to_the_end(pieces)
                 yield items
                 return
             yield items
     except GeneratorExit:
-        # With the connection closed, the innermost of the generators fails when it is asked for more, and that ends all of them here and now.
+        # Once the connection is closed, the innermost generator fails when it is advanced, which
+        # ends all of them immediately.
         await _close(stream)
         with suppress(Exception):
             for _ in range(_WINDING_DOWN):
@@ -59,12 +66,20 @@ async def read(stream: AsyncIterator[object], who: object) -> AsyncGenerator[lis
 
 
 def _is_plain(stream: object) -> TypeGuard[AsyncStream[object]]:
-    """Whether it is the client's own, whose bytes can be read. The class is known by its name, so that nothing here imports `openai`."""
-    return type(stream).__module__.split(".")[0] == "openai" and type(stream).__name__ == "AsyncStream"
+    """Return whether it is the client's own stream, whose bytes can be read.
+
+    The class is identified by its name, so that nothing here imports `openai`.
+    """
+    return (
+        type(stream).__module__.split(".")[0] == "openai" and type(stream).__name__ == "AsyncStream"
+    )
 
 
 async def _to_the_end(pieces: AsyncIterator[object]) -> None:
-    """A connection can be used again only if its reply was read to the end. That is not worth waiting for."""
+    """Read a reply to the end, so that its connection can be reused.
+
+    That is not worth a long wait.
+    """
     with suppress(Exception):
         async with asyncio.timeout(_SECONDS_TO_THE_END):
             while await anext(pieces, None) is not None:
@@ -74,5 +89,5 @@ async def _to_the_end(pieces: AsyncIterator[object]) -> None:
 async def _close(stream: object) -> None:
     close = getattr(stream, "close", None) or getattr(stream, "aclose", None)
     if close is not None:
-        with suppress(Exception):  # it is being left: how that fails is of no interest
+        with suppress(Exception):  # errors while leaving do not matter
             await close()

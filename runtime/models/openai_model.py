@@ -1,6 +1,7 @@
-"""What the two models of OpenAI's APIs have in common: how they are made, and how their requests go out.
+"""The common base of the models behind OpenAI's APIs: their construction, and the sending of
+requests.
 
-Owns: the checks of the constructor, the client, and the wire that is used without one. What either needs is imported when a model is first asked, never before.
+The client and the HTTP transport are imported when a model is first called, never before.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Unpack
 from urllib.parse import urlsplit
 
+from ..data.chat import Message, Usage
 from ..errors import ModelError, UsageError
 from ..option_names import meant
 from .openai_errors import model_errors
@@ -26,26 +28,26 @@ from .wire.client import WireClient
 from .wire.header_values import check_headers
 from .wire.loop_clients import LoopClients
 from .wire.options import ApiKey, ClientOptions
-from .wire.protocol import MOST_BYTES
+from .wire.protocol import MOST_BYTES, MOST_SECONDS, Sent
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
     from .wire.opening import WireMaker
 
-__all__ = ["OpenAIModel"]
+__all__ = ["OpenAIModel", "counted"]
 
 _OPENING: Final = f"{__package__}.wire.opening"
 _SETTINGS: Final = tuple(field.name for field in fields(ModelSettings))
 
 
 class OpenAIModel:
-    """The base of `OpenAIChatModel` and `OpenAIResponsesModel`; it asks nothing by itself."""
+    """The base of `OpenAIChatModel` and `OpenAIResponsesModel`; it makes no calls itself."""
 
     _is_wired: ClassVar[bool] = True
-    """Whether its requests go over the wire, where no client is given."""
+    """Whether requests are sent directly over HTTP if no client was passed."""
     _items: ClassVar[str] = ""
-    """What its API calls the messages."""
+    """The API's name for the messages."""
 
     def __init__(
         self,
@@ -62,6 +64,7 @@ class OpenAIModel:
         default_query: Mapping[str, object] | None = None,
         max_connections: int | None = None,
         max_reply_bytes: int = MOST_BYTES,
+        max_reply_seconds: float = MOST_SECONDS,
         **settings: Unpack[SettingsFields],
     ) -> None:
         name = type(self).__name__
@@ -70,22 +73,54 @@ class OpenAIModel:
             msg = f"{name}: no model: pass its name, as in {name}('gpt-4o'), or set OPENAI_MODEL."
             raise UsageError(msg)
         if unknown := sorted(set(settings) - set(_SETTINGS)):
-            msg = f"{name}: unknown setting {unknown[0]!r}. {meant(unknown[0], _SETTINGS)} What else the provider takes goes into extra={{...}}."
+            msg = (
+                f"{name}: unknown setting {unknown[0]!r}. {meant(unknown[0], _SETTINGS)} What "
+                "else the provider takes goes into extra={...}."
+            )
             raise UsageError(msg)
-        own = {"organization": organization, "project": project, "default_headers": default_headers, "default_query": default_query}
-        if client is not None and (api_key is not None or base_url is not None or azure or api_version is not None):
-            msg = f"{name}: client= brings its own key and address; leave out api_key=, base_url=, azure= and api_version=."
+        own = {
+            "organization": organization,
+            "project": project,
+            "default_headers": default_headers,
+            "default_query": default_query,
+        }
+        if client is not None and (
+            api_key is not None or base_url is not None or azure or api_version is not None
+        ):
+            msg = (
+                f"{name}: client= brings its own key and address; leave out api_key=, base_url=, "
+                "azure= and api_version=."
+            )
             raise UsageError(msg)
-        given = [f"{key}=" for key, value in (*own.items(), ("max_connections", max_connections)) if value is not None]
+        given = [
+            f"{key}="
+            for key, value in (*own.items(), ("max_connections", max_connections))
+            if value is not None
+        ]
         if client is not None and given:
-            msg = f"{name}: client= brings its own connections and headers; leave out {', '.join(given)}."
+            msg = (
+                f"{name}: client= brings its own connections and headers; leave out "
+                f"{', '.join(given)}."
+            )
             raise UsageError(msg)
-        for key, value in (("max_connections", max_connections), ("max_reply_bytes", max_reply_bytes)):
+        for key, value in (
+            ("max_connections", max_connections),
+            ("max_reply_bytes", max_reply_bytes),
+        ):
             if value is not None and not (isinstance(value, int) and value > 0):
-                msg = f"{name}: {key}={value!r}: give a positive number."
+                msg = f"{name}: {key}={value!r}: pass a positive number."
                 raise UsageError(msg)
+        if not isinstance(max_reply_seconds, int | float) or not max_reply_seconds > 0:
+            msg = (
+                f"{name}: max_reply_seconds must be a number of seconds above 0, got "
+                f"{max_reply_seconds!r}."
+            )
+            raise UsageError(msg)
         if api_version is not None and not azure:
-            msg = f"{name}: api_version={api_version!r} is Azure's; pass azure=True, too, or leave it out."
+            msg = (
+                f"{name}: api_version={api_version!r} is Azure's; pass azure=True, too, or leave "
+                "it out."
+            )
             raise UsageError(msg)
         _check_address(name, base_url)
         self.model = model
@@ -97,27 +132,46 @@ class OpenAIModel:
         self._client = client
         _check_own_headers(name, default_headers)
         self._own = {key: value for key, value in own.items() if value is not None}
-        self._limits = (max_connections, max_reply_bytes)
-        if client is None:
-            self._check_access(name)
+        self._limits = (max_connections, max_reply_bytes, max_reply_seconds)
+        if api_key == "":  # falling back would send another key to this key's provider
+            msg = (
+                f"{name}: api_key= is empty: pass the key, or leave api_key= out, and the one in "
+                "the environment is used."
+            )
+            raise UsageError(msg)
         self._bodies = Bodies(self._items)
         self._clients: LoopClients[AsyncOpenAI | WireClient] = LoopClients(self._maker())
 
     def __repr__(self) -> str:
         address = f", base_url={_without_secrets(self._base_url)!r}" if self._base_url else ""
-        return f"{type(self).__name__}({self.model!r}{address}{', azure=True' if self._azure else ''}{', client=...' if self._client is not None else ''})"
+        azure = ", azure=True" if self._azure else ""
+        client = ", client=..." if self._client is not None else ""
+        return f"{type(self).__name__}({self.model!r}{address}{azure}{client})"
 
     @property
     def is_azure(self) -> bool:
-        """Whether it is Azure's."""
+        """True if it is a model on Azure."""
         return self._azure
 
+    @property
+    def address(self) -> str | None:
+        """The address of its requests; None if unknown."""
+        if self._client is None:
+            return self._options().address
+        own = getattr(self._client, "base_url", None)
+        return None if own is None else str(own)
+
     async def aclose(self) -> None:
-        """Close the connections of this model on the running loop. It may be used again. A client that was passed in is left alone."""
+        """Close the connections of this model on the running loop.
+
+        It may be used again. A client that was passed in is left alone.
+        """
         await self._clients.aclose()
 
     async def _get_way(self) -> AsyncOpenAI | WireClient:
-        """What the next request goes through: the client that was given, or what this model has made for the running loop."""
+        """Return the client for the next request: the user's, or this model's for the running
+        loop.
+        """
         if self._client is not None:
             return self._client
         way = self._clients.here()
@@ -130,33 +184,27 @@ class OpenAIModel:
 
     @staticmethod
     async def _least(model: str, client: AsyncOpenAI) -> object:
-        """Make the least request that there is, for the sake of its address and headers."""
+        """Make a minimal request, to learn its address and headers."""
         raise NotImplementedError
 
-    def _check_access(self, name: str) -> None:
-        keys = ("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN") if self._azure else ("OPENAI_API_KEY",)
-        if not self._api_key and not any(os.environ.get(key) for key in keys):
-            msg = f"{name}: no key: pass api_key= or set {keys[0]}. A key in a .env file is read by model_from_env()."
-            raise UsageError(msg)
-        if self._api_key == "":  # not silently another one: that would be sent to whoever this one is for
-            msg = f"{name}: api_key= is empty: pass the key, or leave api_key= out, and the one in {keys[0]} is used."
-            raise UsageError(msg)
-        if not self._azure:
-            return
-        if not self._base_url and not os.environ.get("AZURE_OPENAI_ENDPOINT"):
-            msg = f"{name}: no endpoint: pass base_url='https://NAME.openai.azure.com' or set AZURE_OPENAI_ENDPOINT."
-            raise UsageError(msg)
-        if not self._api_version and not os.environ.get("OPENAI_API_VERSION"):
-            msg = f"{name}: no API version: pass api_version= or set OPENAI_API_VERSION."
-            raise UsageError(msg)
-
     def _options(self) -> ClientOptions:
-        return ClientOptions(self._api_key, self._base_url, self._azure, self._api_version, self._own)
+        return ClientOptions(
+            self._api_key, self._base_url, self._azure, self._api_version, self._own
+        )
 
     def _maker(self) -> Callable[[], AsyncOpenAI | WireClient]:
-        """A function that makes a client. It does not hold the model, so that a model that is no longer used is freed at once."""
+        """Return a function that makes a client.
+
+        It holds no reference to the model, so that an unused model is freed at once.
+        """
         options = self._options()
-        limits, who, is_wired, ask = self._limits, repr(self), self._is_wired, partial(type(self)._least, self.model)
+        name = type(self).__name__
+        limits, who, is_wired, ask = (
+            self._limits,
+            repr(self),
+            self._is_wired,
+            partial(type(self)._least, self.model),
+        )
         makers: list[WireMaker] = []
 
         def make() -> AsyncOpenAI | WireClient:
@@ -165,9 +213,11 @@ class OpenAIModel:
             from .wire.environment import environment_proxy, is_supported  # noqa: PLC0415 -- as above
             from .wire.opening import WireMaker  # noqa: PLC0415
 
+            options.check_access(name)
             options.check(who)
             if not is_supported(environment_proxy(options.address)) or not is_wired:
-                # The library's own wrapper of the HTTP client closes itself on whatever loop happens to run when it is collected; this one does not.
+                # The library's own wrapper of the HTTP client closes itself on any loop that
+                # happens to run when it is collected; this one does not.
                 return options.client(openai.DefaultAsyncHttpxClient())
             if not makers:
                 makers.append(WireMaker(options, *limits))
@@ -176,16 +226,29 @@ class OpenAIModel:
         return make
 
 
+def counted(reply: Message, sent: Sent) -> Message:
+    """Return the reply, with usage that counts each time that its request was sent."""
+    if sent.times == 1:
+        return reply
+    return reply.replace(usage=(reply.usage or Usage(requests=1)) + Usage(requests=sent.times - 1))
+
+
 def _check_address(name: str, base_url: str | None) -> None:
     try:
         parts = urlsplit(base_url or "")
     except ValueError as problem:
-        msg = f"{name}: base_url= is no address: {problem}. Give one such as 'https://api.openai.com/v1'."
-        raise UsageError(msg) from None  # what it says is not shown: it may have a password in it
+        msg = (
+            f"{name}: base_url= is no address: {problem}. Give one such as "
+            "'https://api.openai.com/v1'."
+        )
+        raise UsageError(msg) from None  # the original error may contain a password
     try:
         _ = parts.port
     except ValueError:
-        msg = f"{name}: base_url= is no address: its port is no number up to 65535. Give one such as 'https://api.openai.com/v1'."
+        msg = (
+            f"{name}: base_url= is no address: its port is no number up to 65535. Give one such "
+            "as 'https://api.openai.com/v1'."
+        )
         raise UsageError(msg) from None
 
 
@@ -197,7 +260,10 @@ def _check_own_headers(name: str, headers: Mapping[str, str] | None) -> None:
 
 
 async def _import_them() -> None:
-    """Import the client and the wire in a thread of their own: that takes half a second, for which nothing else on the loop should have to wait."""
+    """Import the client and the transport in a separate thread.
+
+    That takes half a second, which would block the event loop.
+    """
     loop = asyncio.get_running_loop()
     imported: asyncio.Future[BaseException | None] = loop.create_future()
 
@@ -212,10 +278,10 @@ async def _import_them() -> None:
             importlib.import_module(_OPENING)
         except BaseException as error:  # noqa: BLE001 -- it is raised where the client is needed
             problem = error
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+        with contextlib.suppress(RuntimeError):  # the loop has ended in the meantime
             loop.call_soon_threadsafe(tell, problem)
 
-    threading.Thread(target=work, name="understudy-import", daemon=True).start()
+    threading.Thread(target=work, name="offbook-import", daemon=True).start()
     problem = await imported
     if problem is not None:
         raise problem

@@ -1,6 +1,6 @@
-"""Images, sounds and files in the forms that OpenAI's two APIs take, and the schemas of tools.
+"""Images, audio and files in the forms of OpenAI's two APIs, and the schemas of tools.
 
-Owns: the encoding of media. It must never fetch anything: an address goes out as it is, or is refused.
+Nothing is ever fetched: an address is sent as it is, or refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from openai.types.chat.chat_completion_content_part_input_audio_param import InputAudio
     from openai.types.responses import ResponseInputContentParam
 
-__all__ = ["PLAIN_CHOICES", "SharedArguments", "add_shared", "chat_part", "is_strict", "responses_part"]
+__all__ = [
+    "PLAIN_CHOICES",
+    "SharedArguments",
+    "add_shared",
+    "chat_part",
+    "is_strict",
+    "responses_part",
+]
 
 _AUDIO_FORMATS: Final[Mapping[str, Literal["wav", "mp3"]]] = {
     "audio/wav": "wav",
@@ -28,43 +35,61 @@ _AUDIO_FORMATS: Final[Mapping[str, Literal["wav", "mp3"]]] = {
     "audio/mpeg": "mp3",
     "audio/mp3": "mp3",
 }
-PLAIN_CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {"auto": "auto", "none": "none", "required": "required"}
-"""The choices of a tool that are sent as they are. Any other one is the name of a tool."""
+PLAIN_CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "required",
+}
+"""Tool choices that are sent unchanged. Any other one is the name of a tool."""
 
 
 def chat_part(part: Part) -> ChatCompletionContentPartParam:
-    """The part as chat completions take it."""
+    """Convert a part for chat completions."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     if isinstance(part, ImagePart):
-        return {"type": "image_url", "image_url": {"url": _url(part), "detail": part.detail} if part.detail else {"url": _url(part)}}
+        return {
+            "type": "image_url",
+            "image_url": {"url": _url(part), "detail": part.detail}
+            if part.detail
+            else {"url": _url(part)},
+        }
     if isinstance(part, AudioPart):
         return {"type": "input_audio", "input_audio": _audio(part)}
     return {"type": "file", "file": {"filename": part.name or "file", "file_data": _own_data(part)}}
 
 
 def responses_part(part: Part) -> ResponseInputContentParam:
-    """The part as the Responses API takes it."""
+    """Convert a part for the Responses API."""
     if isinstance(part, TextPart):
         return {"type": "input_text", "text": part.text}
     if isinstance(part, ImagePart):
         return {"type": "input_image", "image_url": _url(part), "detail": part.detail or "auto"}
     if isinstance(part, AudioPart):
-        # The API takes it, though the client's types have no form for it.
-        return cast("ResponseInputContentParam", {"type": "input_audio", "input_audio": _audio(part)})
+        # The API accepts it, though the client's types do not include it.
+        return cast(
+            "ResponseInputContentParam", {"type": "input_audio", "input_audio": _audio(part)}
+        )
     if part.url is not None and not part.url.startswith("data:"):
         return {"type": "input_file", "file_url": part.url}
     return {"type": "input_file", "filename": part.name or "file", "file_data": _url(part)}
 
 
 def _url(part: ImagePart | AudioPart | FilePart) -> str:
-    return part.url if part.url is not None else f"data:{part.media_type};base64,{base64.b64encode(part.data or b'').decode()}"
+    return (
+        part.url
+        if part.url is not None
+        else f"data:{part.media_type};base64,{base64.b64encode(part.data or b'').decode()}"
+    )
 
 
 def _own_data(part: AudioPart | FilePart) -> str:
     url = _url(part)
     if not url.startswith("data:"):
-        msg = f"{type(part).__name__}(url={url!r}): this API takes no addresses for these; fetch it, and give data= and media_type=."
+        msg = (
+            f"{type(part).__name__}(url={url!r}): this API takes no addresses for these; fetch "
+            "it, and give data= and media_type=."
+        )
         raise UsageError(msg)
     return url
 
@@ -73,32 +98,42 @@ def _audio(part: AudioPart) -> InputAudio:
     head, _, data = _own_data(part).partition(",")
     media_type = head.removeprefix("data:").partition(";")[0].lower()
     if media_type not in _AUDIO_FORMATS or not head.endswith(";base64"):
-        msg = f"AudioPart: {media_type!r} is not taken by this API; give base64 data of {' or '.join(sorted(set(_AUDIO_FORMATS)))}."
+        msg = (
+            f"AudioPart: {media_type!r} is not taken by this API; give base64 data of "
+            f"{' or '.join(sorted(set(_AUDIO_FORMATS)))}."
+        )
         raise UsageError(msg)
     return {"data": data, "format": _AUDIO_FORMATS[media_type]}
 
 
 def is_strict(schema: object) -> bool:
-    """Whether a provider would take the schema as a strict one: each object in it names all its properties as required, and allows no others."""
+    """Return whether a provider would accept the schema as strict.
+
+    Each object in it must require all its properties, and allow no others.
+    """
     if isinstance(schema, list | tuple):
         return all(map(is_strict, schema))
     if not isinstance(schema, Mapping):
         return True
     if schema.get("type") == "object" or "properties" in schema:
         properties = schema.get("properties") or {}
-        if schema.get("additionalProperties") is not False or set(schema.get("required") or ()) != set(properties):
+        if schema.get("additionalProperties") is not False or set(
+            schema.get("required") or ()
+        ) != set(properties):
             return False
         inner: list[object] = [*properties.values()]
     else:
         inner = []
-    inner += [schema[key] for key in ("items", "anyOf", "allOf", "oneOf", "prefixItems") if key in schema]
+    inner += [
+        schema[key] for key in ("items", "anyOf", "allOf", "oneOf", "prefixItems") if key in schema
+    ]
     for key in ("$defs", "definitions"):
         inner += (schema.get(key) or {}).values()
     return all(map(is_strict, inner))
 
 
 class SharedArguments(TypedDict, total=False):
-    """The arguments that both APIs call by the same names."""
+    """The arguments with the same names in both APIs."""
 
     temperature: float | None
     top_p: float | None
@@ -107,7 +142,7 @@ class SharedArguments(TypedDict, total=False):
 
 
 def add_shared(arguments: SharedArguments, settings: ModelSettings) -> None:
-    """Add the settings for which both APIs have the same names."""
+    """Add the settings that have the same names in both APIs."""
     arguments["temperature"] = settings.temperature
     arguments["top_p"] = settings.top_p
     arguments["timeout"] = settings.timeout

@@ -1,7 +1,4 @@
-"""Replies of the Responses API as messages.
-
-Owns: the reading of a whole response, also of the one with which a stream ends.
-"""
+"""Conversion of Responses API replies to messages, including the last event of a stream."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from typing import Final
 
 from ..data.chat import Message, ToolCall, Usage
 from ..errors import ModelError
-from .openai_chat_reply import WRONG_SHAPE, checked, pick, unreadable
+from ..tracing import describe_reply
+from .openai_chat_reply import WRONG_SHAPE, checked, pick, text_at, tokens_at, unreadable
 from .openai_errors import event_error
 from .tool_call_deltas import arguments_text, with_unique_ids
 
@@ -19,17 +17,27 @@ __all__ = ["response_message"]
 _REASONS: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
-def response_message(response: object, taken: Iterable[str], who: object, shown: tuple[ToolCall, ...] = ()) -> Message:
-    """The message of a response. The tool calls that a stream has `shown` keep the ids that they were shown under."""
+def response_message(
+    response: object, taken: Iterable[str], who: object, shown: tuple[ToolCall, ...] = ()
+) -> Message:
+    """Convert a response to a message.
+
+    Tool calls that a stream has already `shown` retain their ids.
+    """
     try:
         return _response_message(response, taken, who, shown)
     except WRONG_SHAPE as problem:
         raise unreadable(problem, who) from problem
 
 
-def _response_message(response: object, taken: Iterable[str], who: object, shown: tuple[ToolCall, ...]) -> Message:
+def _response_message(
+    response: object, taken: Iterable[str], who: object, shown: tuple[ToolCall, ...]
+) -> Message:
     if response is None or isinstance(response, str):
-        msg = f"{who}: the provider's answer is not a response, but {str(response)[:200]!r}. Check the base_url."
+        msg = (
+            f"{who}: the provider's answer is not a response, but {str(response)[:200]!r}. Check "
+            "the base_url."
+        )
         raise ModelError(msg, kind="malformed", retryable=True)
     if pick(response, "status") in {"failed", "cancelled"} or pick(response, "error") is not None:
         raise event_error(pick(response, "error"), who)
@@ -39,15 +47,29 @@ def _response_message(response: object, taken: Iterable[str], who: object, shown
         kind = pick(item, "type")
         if kind == "message":
             for part in pick(item, "content") or ():
-                text.append(pick(part, "text") or "")
-                refusal.append(pick(part, "refusal") or "")
+                text.append(text_at(part, "text"))
+                refusal.append(text_at(part, "refusal"))
         elif kind == "reasoning":
-            reasoning += [pick(part, "text") or "" for part in (*(pick(item, "summary") or ()), *(pick(item, "content") or ()))]
+            reasoning += [
+                text_at(part, "text")
+                for part in (*(pick(item, "summary") or ()), *(pick(item, "content") or ()))
+            ]
         elif kind == "function_call":
-            calls.append((pick(item, "call_id") or "", pick(item, "name") or "", arguments_text(pick(item, "arguments"))))
-    whole = with_unique_ids(calls, taken)
+            calls.append(
+                (
+                    text_at(item, "call_id"),
+                    text_at(item, "name"),
+                    arguments_text(pick(item, "arguments")),
+                )
+            )
+    describe_reply(pick(response, "id"), pick(response, "model"))
+    finish_reason = _finish_reason(response, has_calls=bool(calls))
+    whole = with_unique_ids(calls, taken, finish_reason)
     if len(shown) == len(whole):
-        whole = tuple(ToolCall(seen.id, call.name, call.arguments) for seen, call in zip(shown, whole, strict=True))
+        whole = tuple(
+            ToolCall(seen.id, call.name, call.arguments)
+            for seen, call in zip(shown, whole, strict=True)
+        )
     message = Message(
         "assistant",
         "".join(text),
@@ -55,20 +77,20 @@ def _response_message(response: object, taken: Iterable[str], who: object, shown
         reasoning="\n\n".join(filter(None, reasoning)) or None,
         usage=_usage(pick(response, "usage")),
         refusal="".join(refusal) or None,
-        finish_reason=_finish_reason(response, has_calls=bool(whole)),
+        finish_reason=finish_reason,
     )
     return checked(message, who)
 
 
 def _finish_reason(response: object, *, has_calls: bool) -> str | None:
     if pick(response, "status") == "incomplete":
-        reason: str | None = pick(pick(response, "incomplete_details"), "reason")
-        return _REASONS.get(reason or "", reason)
+        reason = text_at(pick(response, "incomplete_details"), "reason")
+        return _REASONS.get(reason, reason or "incomplete")
     return "tool_calls" if has_calls else "stop"
 
 
 def _usage(counted: object) -> Usage:
     if counted is None:
         return Usage(requests=1)
-    cached = pick(pick(counted, "input_tokens_details"), "cached_tokens")
-    return Usage(pick(counted, "input_tokens") or 0, pick(counted, "output_tokens") or 0, cached or 0, 1)
+    cached = tokens_at(pick(counted, "input_tokens_details"), "cached_tokens")
+    return Usage(tokens_at(counted, "input_tokens"), tokens_at(counted, "output_tokens"), cached, 1)

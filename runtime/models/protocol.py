@@ -1,7 +1,4 @@
-"""What a chat model is: the one thing that an agent needs of it, as a protocol, and what is asked of it, as data.
-
-Owns: the protocol, the request and its settings. Nothing here knows a provider.
-"""
+"""The protocol of a chat model, its request, and its settings, independent of any provider."""
 
 from __future__ import annotations
 
@@ -9,10 +6,12 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, Protocol, TypeAlias, TypedDict, cast, runtime_checkable
 
+import msgspec
+
 from ..data.chat import Message, MessageDelta
+from ..data.value import Value
 from ..errors import ModelRetry
 from ..option_names import suggests_options
-from ..quick_init import quick
 
 __all__ = [
     "ChatModel",
@@ -29,24 +28,22 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
-    """A tool, as the model is told of it: `parameters` is a JSON schema."""
+class ToolSpec(Value, frozen=True):
+    """A tool, as described to the model: `parameters` is a JSON schema."""
 
     name: str
     description: str = ""
-    parameters: Mapping[str, object] = field(default_factory=dict)
+    parameters: Mapping[str, object] = msgspec.field(default_factory=dict)
     strict: bool = True
 
 
 ToolChoice: TypeAlias = str
-"""`"auto"`, `"none"`, `"required"`, or the name of the one tool that is to be called."""
+"""`"auto"`, `"none"`, `"required"`, or the name of the one tool that must be called."""
 
 ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
-@dataclass(frozen=True, slots=True)
-class OutputSchema:
+class OutputSchema(Value, frozen=True):
     """The form that the model's answer must have: a JSON schema under a name."""
 
     name: str
@@ -57,7 +54,11 @@ class OutputSchema:
 @suggests_options
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What may be asked of a model beside the messages. What is None is left to the provider; `extra` goes into the request as it is."""
+    """The settings of a model call.
+
+    The provider chooses the value of a setting that is None; `extra` is added to the request
+    unchanged.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
@@ -73,10 +74,13 @@ class ModelSettings:
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def merged(self, other: ModelSettings | None) -> ModelSettings:
-        """These, with what the other says in place of what they say."""
+        """Return these settings, overridden by those that the other sets."""
         if other is None:
             return self
-        changes = cast("_PlainFields", {name: value for name in _PLAIN if (value := getattr(other, name)) is not None})
+        changes = cast(
+            "_PlainFields",
+            {name: value for name in _PLAIN if (value := getattr(other, name)) is not None},
+        )
         if not changes and other.stop is None and not other.extra:
             return self
         stop = self.stop if other.stop is None else other.stop
@@ -101,35 +105,40 @@ class _PlainFields(TypedDict, total=False):
 
 
 class PlainSettings(_PlainFields, total=False):
-    """The fields of `ModelSettings`, of the types that they have there."""
+    """The fields of `ModelSettings`, with the same types."""
 
     stop: str | tuple[str, ...] | None
     extra: Mapping[str, object]
 
 
 class SettingsFields(_PlainFields, total=False):
-    """The fields of `ModelSettings`, as keyword arguments of what makes one of them. There, `stop` may be a list, too."""
+    """The fields of `ModelSettings`, as keyword arguments of functions that make one.
+
+    Here, `stop` may also be a list.
+    """
 
     stop: str | tuple[str, ...] | list[str] | None
     extra: Mapping[str, object]
 
 
 def settings_of(keywords: SettingsFields) -> ModelSettings:
-    """The settings that the keyword arguments say."""
+    """Make the settings from keyword arguments."""
     stop, extra = keywords.pop("stop", None), keywords.pop("extra", None)
-    return _settings(keywords, tuple(stop) if isinstance(stop, list) else stop, {} if extra is None else extra)
+    return _settings(
+        keywords, tuple(stop) if isinstance(stop, list) else stop, {} if extra is None else extra
+    )
 
 
-def _settings(plain: _PlainFields, stop: str | tuple[str, ...] | None, extra: Mapping[str, object]) -> ModelSettings:
+def _settings(
+    plain: _PlainFields, stop: str | tuple[str, ...] | None, extra: Mapping[str, object]
+) -> ModelSettings:
     return ModelSettings(**plain, stop=stop, extra=extra)
 
 
 _DEFAULT_SETTINGS = ModelSettings()
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Value, frozen=True):
     """One call of a model."""
 
     messages: tuple[Message, ...]
@@ -144,10 +153,11 @@ StreamItem: TypeAlias = MessageDelta | Message | ModelRetry
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Anything with this method is a model: it may serve any number of calls at once.
+    """Any object with this method is a model. It may have to serve any number of concurrent calls.
 
-    A model that can stream has `def stream(self, request) -> AsyncIterator[MessageDelta | Message]` beside it, whose last item is the whole `Message`; a
-    `ModelRetry` among the items says that what came before is void. Without it, `generate` answers streaming runs, too.
+    A model that can stream also has `def stream(self, request) -> AsyncIterator[MessageDelta |
+    Message]`, whose last item is the whole `Message`; a `ModelRetry` among the items voids the
+    items before it. Without it, `generate` also answers streaming runs.
     """
 
     async def generate(self, request: ModelRequest) -> Message: ...

@@ -1,7 +1,7 @@
-"""How many calls may be under way at once and in a minute: the accounts behind `LimitedModel`.
+"""Limits on concurrent calls and on calls and tokens per minute, for `LimitedModel`.
 
-Owns: the buckets, the slots and the queue. All of it is guarded by one lock that is never held while waiting, so callers on any number of loops and threads may
-share it. It must never know what a call is: only what it costs.
+One lock guards the buckets, the slots and the queue. It is never held while waiting, so callers on
+any number of loops and threads may share them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ __all__ = ["Bucket", "RateLimiter"]
 
 
 class Bucket:
-    """What may be spent: full at first, holding what one minute gives, and filled at an even rate. It may be overdrawn, and then has to fill up first."""
+    """A token bucket: full at first, with the capacity of one minute, and refilled at an even rate.
+
+    It may be overdrawn, and must then refill first.
+    """
 
     __slots__ = ("_instant", "_level", "capacity")
 
@@ -26,20 +29,28 @@ class Bucket:
         self._instant = now
 
     def delay(self, cost: float, now: float) -> float:
-        """Seconds until `cost` may be spent. What costs more than a full bucket needs a full one."""
-        self._level = min(self.capacity, self._level + max(0.0, now - self._instant) * self.capacity / 60)
+        """Return the seconds until `cost` may be spent.
+
+        A cost above the capacity needs a full bucket.
+        """
+        self._level = min(
+            self.capacity, self._level + max(0.0, now - self._instant) * self.capacity / 60
+        )
         self._instant = now
         missing = min(cost, self.capacity) - self._level
-        # Filling adds up in floats: what is missing by less than a billionth is there.
+        # Floats accumulate rounding errors: a deficit below a billionth counts as none.
         return missing * 60 / self.capacity if missing > 1e-9 * self.capacity else 0.0
 
     def spend(self, cost: float) -> None:
-        """Take `cost`, or give back if it is negative."""
+        """Take `cost`; a negative one is a refund."""
         self._level = min(self.capacity, self._level - cost)
 
 
 class _Waiter:
-    """One caller in the queue. `wake` may be called from any thread, any number of times, also after its loop has ended."""
+    """One caller in the queue.
+
+    `wake` may be called from any thread, any number of times, even after its loop has ended.
+    """
 
     __slots__ = ("_future", "_loop")
 
@@ -55,7 +66,7 @@ class _Waiter:
     def wake(self) -> None:
         try:
             self._loop.call_soon_threadsafe(self._set)
-        except RuntimeError:  # the loop has been closed, and the caller that waited there is gone
+        except RuntimeError:  # the loop is closed, and the caller that waited there is gone
             return
 
     def _set(self) -> None:
@@ -64,9 +75,14 @@ class _Waiter:
 
 
 class RateLimiter:
-    """First come, first served: a request that needs more than there is holds up those behind, so none waits for ever."""
+    """A fair limiter, in which no request waits forever.
 
-    def __init__(self, requests: float | None, tokens: float | None, slots: int | None, clock: Clock | None) -> None:
+    A request that needs more than is available blocks those after it.
+    """
+
+    def __init__(
+        self, requests: float | None, tokens: float | None, slots: int | None, clock: Clock | None
+    ) -> None:
         self._clock = HERE if clock is None else clock
         now = self._clock.monotonic()
         self._requests = None if requests is None else Bucket(requests, now)
@@ -78,16 +94,19 @@ class RateLimiter:
 
     @property
     def active(self) -> int:
-        """How many calls hold a place."""
+        """The number of calls that hold a slot."""
         return self._active
 
     @property
     def waiting(self) -> int:
-        """How many callers wait for one."""
+        """The number of callers that wait for one."""
         return len(self._queue)
 
     async def acquire(self, tokens: float) -> None:
-        """Wait for a place. A caller that is cancelled while waiting leaves the queue, and takes nothing with it."""
+        """Wait for a slot.
+
+        A caller that is cancelled while waiting leaves the queue without taking anything.
+        """
         with self._lock:
             if not self._queue and self._delay(tokens) == 0.0:
                 self._take(tokens)
@@ -114,7 +133,10 @@ class RateLimiter:
                 self._wake_first()
 
     def release(self, tokens: float) -> None:
-        """Give the place back, and settle the account: `tokens` is what the call has cost beyond what was reckoned, or less if negative."""
+        """Return the slot, and correct the estimate.
+
+        `tokens` is the cost beyond the estimate, or below it if negative.
+        """
         with self._lock:
             self._active -= 1
             if self._tokens is not None:
@@ -122,7 +144,10 @@ class RateLimiter:
             self._wake_first()
 
     def _delay(self, tokens: float) -> float | None:
-        """Seconds until the first in the queue may go on; None: not before another request gives a place back."""
+        """Return the seconds until the first in the queue may continue.
+
+        None: not before another request returns a slot.
+        """
         if self._slots is not None and self._active >= self._slots:
             return None
         now = self._clock.monotonic()

@@ -1,6 +1,6 @@
-"""A model that says what a test tells it to.
+"""A model that returns canned replies, for tests.
 
-Owns: the script, and the record of what was asked. It must never reach a network, and takes no time but for the `delay` that it is given.
+It records its requests, and never uses a network. It takes no time except for its `delay`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME_AND_ARGUMENTS: Final = 2
 
 
 Arguments: TypeAlias = Mapping[str, object] | str | None
-"""What a scripted call passes: plain data that JSON can hold, or the text itself."""
+"""The arguments of a scripted call: plain data that JSON can hold, or the JSON text itself."""
 
 Call: TypeAlias = ToolCall | tuple[str] | tuple[str, Arguments] | str
 
@@ -34,33 +34,47 @@ Call: TypeAlias = ToolCall | tuple[str] | tuple[str, Arguments] | str
 class ToolCalls:
     """A reply that calls tools: `ToolCalls("get_weather", {"city": "Paris"})`.
 
-    Several calls: `ToolCalls(("get_weather", {"city": "Paris"}), ("get_time", {}))`, or `ToolCalls(get_weather={"city": "Paris"}, get_time={})`, or
-    `ToolCall`s. Arguments that are a text go out as they are, however broken; other ones as JSON. `text` is what the model says beside the calls.
+    Several calls: `ToolCalls(("get_weather", {"city": "Paris"}), ("get_time", {}))`, or
+    `ToolCalls(get_weather={"city": "Paris"}, get_time={})`, or `ToolCall`s. Arguments that are a
+    string are passed verbatim, however broken; others are converted to JSON. `text` is the text of
+    the same reply.
     """
 
     __slots__ = ("calls", "text")
 
     @overload
-    def __init__(self, name: str, arguments: Arguments, /, *, text: str = "", **by_name: Arguments) -> None: ...
+    def __init__(
+        self, name: str, arguments: Arguments, /, *, text: str = "", **by_name: Arguments
+    ) -> None: ...
 
     @overload
     def __init__(self, /, *calls: Call, text: str = "", **by_name: Arguments) -> None: ...
 
     def __init__(self, /, *calls: Call | Arguments, text: str = "", **by_name: Arguments) -> None:
         listed = (calls,) if calls and isinstance(calls[0], str) else calls
-        self.calls = (*(_as_call(call) for call in listed), *(_as_call(item) for item in by_name.items()))
+        self.calls = (
+            *(_as_call(call) for call in listed),
+            *(_as_call(item) for item in by_name.items()),
+        )
         self.text = text
         if not self.calls:
-            msg = 'ToolCalls: no call is given; write for example ToolCalls("get_weather", {"city": "Paris"}).'
+            msg = (
+                'ToolCalls: no call is given; write for example ToolCalls("get_weather", '
+                '{"city": "Paris"}).'
+            )
             raise UsageError(msg)
 
     def __repr__(self) -> str:
         text = f", text={self.text!r}" if self.text else ""
-        return f"ToolCalls({', '.join(f'({call.name!r}, {call.arguments!r})' for call in self.calls)}{text})"
+        calls = ", ".join(f"({call.name!r}, {call.arguments!r})" for call in self.calls)
+        return f"ToolCalls({calls}{text})"
 
     def message(self, ids: Iterator[int]) -> Message:
-        """The reply, in which the calls that have no id of their own are numbered."""
-        calls = tuple(call if call.id else ToolCall(f"call_{next(ids)}", call.name, call.arguments) for call in self.calls)
+        """Return the reply; calls without an id are numbered."""
+        calls = tuple(
+            call if call.id else ToolCall(f"call_{next(ids)}", call.name, call.arguments)
+            for call in self.calls
+        )
         return Message("assistant", self.text, calls)
 
 
@@ -70,19 +84,26 @@ Line: TypeAlias = Reply | type[BaseException] | Callable[[ModelRequest], Reply |
 
 @suggests_options
 class ScriptedModel:
-    """Answers the first call with the first line of `script`, the second with the second, and so on.
+    """Answers the first call with the first line of `script`, the second with the second, and so
+    on.
 
-    A line is a `Message`, a text, `ToolCalls(...)`, an exception, which is raised, or a function, sync or `async`, that is given the request and makes one of
-    these. `requests` holds what was asked. A call beyond the script raises `UsageError`, which shows the request; `assert_done()` fails if lines are left.
-    `delay` is how many seconds each reply takes. One object may serve any number of threads and loops.
+    A line is a `Message`, a string, `ToolCalls(...)`, an exception, which is raised, or a function,
+    sync or `async`, that receives the request and returns one of these. `requests` records the
+    requests. A call beyond the script raises `UsageError`, which shows the request; `assert_done()`
+    fails if lines are left. `delay` is the number of seconds that each reply takes. One object may
+    serve any number of threads and loops.
     """
 
     def __init__(self, script: Iterable[Line] | Reply = (), delay: float = 0.0) -> None:
-        lines: tuple[Line, ...] = (script,) if isinstance(script, str | Message | ToolCalls | BaseException) else tuple(script)
+        lines: tuple[Line, ...] = (
+            (script,)
+            if isinstance(script, str | Message | ToolCalls | BaseException)
+            else tuple(script)
+        )
         for index, line in enumerate(lines):
             _check(line, f"script[{index}]")
         if not delay >= 0:
-            msg = f"ScriptedModel: delay={delay} is a span of seconds, and must not be negative."
+            msg = f"ScriptedModel: delay must be a number of seconds, 0 or more, got {delay}."
             raise UsageError(msg)
         self.requests: list[ModelRequest] = []
         self._lines = lines
@@ -91,12 +112,15 @@ class ScriptedModel:
         self._ids = iter(range(1, 1 << 62))
 
     def __repr__(self) -> str:
-        return f"ScriptedModel({len(self._lines)} lines, {min(len(self.requests), len(self._lines))} used)"
+        return (
+            f"ScriptedModel({len(self._lines)} lines, "
+            f"{min(len(self.requests), len(self._lines))} used)"
+        )
 
     async def generate(self, request: ModelRequest) -> Message:
         if self._delay:
             await sleep(self._delay)
-        with self._lock:  # so that the requests stand in the order of the lines
+        with self._lock:  # so that requests and lines have the same order
             index = len(self.requests)
             self.requests.append(request)
         if index >= len(self._lines):
@@ -107,7 +131,7 @@ class ScriptedModel:
         return await self._reply(line, request, index)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """The text word by word, the calls in two pieces each, then the whole message."""
+        """Yield the text word by word, the calls in two deltas each, then the whole message."""
         message = await self.generate(request)
         if message.reasoning:
             for word in _WORDS.findall(message.reasoning):
@@ -123,7 +147,11 @@ class ScriptedModel:
         """Fail if there are lines that no call has used."""
         used = len(self.requests)
         if used < len(self._lines):
-            left = "\n".join(f"  script[{index}]: {line!r}" for index, line in enumerate(self._lines) if index >= used)
+            left = "\n".join(
+                f"  script[{index}]: {line!r}"
+                for index, line in enumerate(self._lines)
+                if index >= used
+            )
             msg = f"ScriptedModel: {used} of {len(self._lines)} lines were used. Left:\n{left}"
             raise AssertionError(msg)
 
@@ -142,18 +170,25 @@ class ScriptedModel:
         if isinstance(reply, BaseException):
             raise reply
         if not isinstance(reply, Message):
-            msg = f"ScriptedModel: the function in script[{index}] made {reply!r}; it has to make a Message, a text, ToolCalls(...) or an exception."
+            msg = (
+                f"ScriptedModel: the function in script[{index}] made {reply!r}; it has to make "
+                "a Message, a text, ToolCalls(...) or an exception."
+            )
             raise UsageError(msg)
         _check(reply, f"what the function in script[{index}] made")
         return reply
 
     def _beyond(self, request: ModelRequest, index: int) -> UsageError:
         shown = "\n".join(f"  {_shown(message)}" for message in request.messages[-5:])
-        earlier = f"  ... and {len(request.messages) - 5} before\n" if len(request.messages) > 5 else ""  # noqa: PLR2004 -- the last five are shown
+        earlier = (
+            f"  ... and {len(request.messages) - 5} before\n" if len(request.messages) > 5 else ""  # noqa: PLR2004 -- the last five are shown
+        )
         tools = ", ".join(tool.name for tool in request.tools) or "none"
         return UsageError(
-            f"ScriptedModel: call {index + 1} goes beyond the script, which has {len(self._lines)} lines, all of them used. "
-            f"Add a line for it, or find out why it was made. Its messages:\n{earlier}{shown}\nIts tools: {tools}"
+            f"ScriptedModel: call {index + 1} goes beyond the script, which has "
+            f"{len(self._lines)} lines, all of them used. "
+            "Add a line for it, or find out why it was made. Its "
+            f"messages:\n{earlier}{shown}\nIts tools: {tools}"
         )
 
 
@@ -162,29 +197,54 @@ def _as_call(call: object) -> ToolCall:
         return call
     if isinstance(call, str):
         call = (call,)
-    if not (isinstance(call, tuple | list) and len(call) in {_ONLY_A_NAME, _NAME_AND_ARGUMENTS} and isinstance(call[0], str)):
-        msg = f'ToolCalls: {call!r} is neither a ToolCall nor a pair of name and arguments, such as ("get_weather", {{"city": "Paris"}}).'
+    if not (
+        isinstance(call, tuple | list)
+        and len(call) in {_ONLY_A_NAME, _NAME_AND_ARGUMENTS}
+        and isinstance(call[0], str)
+    ):
+        msg = (
+            f"ToolCalls: {call!r} is neither a ToolCall nor a pair of name and arguments, such "
+            'as ("get_weather", {"city": "Paris"}).'
+        )
         raise UsageError(msg)
     arguments = call[1] if len(call) == _NAME_AND_ARGUMENTS else {}
     if isinstance(arguments, str):
         return ToolCall("", call[0], arguments)
     try:
-        return ToolCall("", call[0], json.dumps({} if arguments is None else arguments, separators=(",", ":"), ensure_ascii=False))
+        return ToolCall(
+            "",
+            call[0],
+            json.dumps(
+                {} if arguments is None else arguments, separators=(",", ":"), ensure_ascii=False
+            ),
+        )
     except (TypeError, ValueError) as error:
-        msg = f"ToolCalls: the arguments {arguments!r} of {call[0]!r} cannot be written as JSON: {error}. Give plain data, or the text itself."
+        msg = (
+            f"ToolCalls: the arguments {arguments!r} of {call[0]!r} cannot be written as JSON: "
+            f"{error}. Give plain data, or the text itself."
+        )
         raise UsageError(msg) from error
 
 
 def _check(line: object, where: str) -> None:
     if isinstance(line, Message):
         if line.role != "assistant":
-            msg = f"ScriptedModel: {where} is a message of role {line.role!r}, but a model answers as 'assistant': use Message.assistant(...)."
+            msg = (
+                f"ScriptedModel: {where} is a message of role {line.role!r}, but a model answers "
+                "as 'assistant': use Message.assistant(...)."
+            )
             raise UsageError(msg)
     elif isinstance(line, type) and not issubclass(line, BaseException):
-        msg = f"ScriptedModel: {where} is the class {line.__name__}; give a Message, a text, ToolCalls(...), an exception or a function."
+        msg = (
+            f"ScriptedModel: {where} is the class {line.__name__}; give a Message, a text, "
+            "ToolCalls(...), an exception or a function."
+        )
         raise UsageError(msg)
     elif not isinstance(line, str | ToolCalls | BaseException) and not callable(line):
-        msg = f"ScriptedModel: {where}={line!r} is no line; give a Message, a text, ToolCalls(...), an exception or a function of the request."
+        msg = (
+            f"ScriptedModel: {where}={line!r} is no line; give a Message, a text, "
+            "ToolCalls(...), an exception or a function of the request."
+        )
         raise UsageError(msg)
 
 

@@ -1,6 +1,7 @@
-"""What wrappers of models have in common: how a model that may or may not be able to stream is streamed, and how it is made ready for one run.
+"""Shared functions of model wrappers: streaming a model that may not support it, and making a
+model's view for one run.
 
-Owns: these, and that both ways of asking a model are asynchronous. Nothing here decides what happens when a model fails.
+The handling of failures is up to the wrappers.
 """
 
 from __future__ import annotations
@@ -17,14 +18,20 @@ __all__ = ["answer_of", "model_for_run", "stream_of"]
 
 
 def model_for_run(model: ChatModel) -> ChatModel:
-    """The model as one run sees it: with a memory of its own, if it has one, such as which model of a `FailoverModel` has answered."""
+    """Return the model's view for one run, with separate memory if it has any.
+
+    A `FailoverModel`, for example, remembers which model has answered.
+    """
     for_run = getattr(model, "for_run", None)
     view: ChatModel = model if for_run is None else for_run()
     return view
 
 
 def answer_of(model: ChatModel, request: ModelRequest) -> Awaitable[Message]:
-    """The model's reply, to be awaited. Raises, if its `generate` is no coroutine function: it would keep everybody else on the loop from their turn."""
+    """Start a call of the model, and return the awaitable reply.
+
+    Raises if its `generate` is not asynchronous: it would block the event loop.
+    """
     try:
         reply: object = model.generate(request)
     except TypeError as error:
@@ -32,12 +39,20 @@ def answer_of(model: ChatModel, request: ModelRequest) -> Awaitable[Message]:
         raise
     if type(reply) is CoroutineType or inspect.isawaitable(reply):
         return reply
-    msg = f"the model {model!r}: its generate() is a plain function, and returned {reply!r}: write `async def generate(self, request)`."
-    raise UsageError(msg + " Where it calls code that blocks: `return await asyncio.to_thread(...)`.")
+    msg = (
+        f"the model {model!r}: its generate() is a plain function, and returned {reply!r}: write "
+        "`async def generate(self, request)`."
+    )
+    raise UsageError(
+        msg + " Where it calls code that blocks: `return await asyncio.to_thread(...)`."
+    )
 
 
 def stream_of(model: ChatModel, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-    """What the model streams; if it cannot stream, its whole reply as the only item. Closing this closes the model's stream."""
+    """Return the model's stream; if it cannot stream, its whole reply as the only item.
+
+    Closing this closes the model's stream.
+    """
     stream = getattr(model, "stream", None)
     if stream is None:
         return _only(model, request)
@@ -46,16 +61,19 @@ def stream_of(model: ChatModel, request: ModelRequest) -> AsyncGenerator[StreamI
     except TypeError as error:
         _check_call(model, "stream", error)
         raise
-    # A generator is closed as this is to be; anything else gets one around it, which every item passes through.
+    # A generator can be closed directly; anything else is wrapped in one.
     return items if type(items) is AsyncGeneratorType else _closed(model, items)
 
 
 def _check_call(model: ChatModel, method: str, error: TypeError) -> None:
-    """Raise, if the method could not even be called: it does not take a request, and nothing else."""
+    """Raise if the method could not even be called, because it does not take one request."""
     trace = error.__traceback__
     if trace is None or trace.tb_next is None:
         name = type(model).__name__
-        msg = f"the model {model!r}: {name}.{method}() cannot be called: {error}. Write `async def {method}(self, request)`: the request has the messages."
+        msg = (
+            f"the model {model!r}: {name}.{method}() cannot be called: {error}. Write `async def "
+            f"{method}(self, request)`: the request has the messages."
+        )
         raise UsageError(msg) from error
 
 
@@ -63,11 +81,16 @@ async def _only(model: ChatModel, request: ModelRequest) -> AsyncGenerator[Strea
     yield await answer_of(model, request)
 
 
-async def _closed(model: ChatModel, items: AsyncIterator[StreamItem]) -> AsyncGenerator[StreamItem, None]:
+async def _closed(
+    model: ChatModel, items: AsyncIterator[StreamItem]
+) -> AsyncGenerator[StreamItem, None]:
     if not hasattr(items, "__aiter__"):
         if inspect.iscoroutine(items):
             items.close()
-        msg = f"the model {model!r}: its stream() returned {items!r}: write `async def stream(self, request)` with `yield`, or leave it out."
+        msg = (
+            f"the model {model!r}: its stream() returned {items!r}: write `async def "
+            "stream(self, request)` with `yield`, or leave it out."
+        )
         raise UsageError(msg)
     try:
         async for item in items:

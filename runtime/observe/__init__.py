@@ -1,29 +1,29 @@
-"""Looking at runs and agents from outside.
+"""Observing runs and agents from outside: JSON, server-sent events, spans, metrics, diagrams.
 
-Owns the forms in which they are shown. Its files, each importing only from those above it:
+The package changes no run, and the code that runs agents does not import it. Each module imports
+only from the modules above it:
 
-    event_json      an event as JSON, and the schema of that
+    event_json      an event as JSON, and its schema
+    sse_forms       the parts of a run that a browser sees
     sse             a run as server-sent events, for a browser
-    otlp_targets    where spans are sent, as the environment says it
-    otlp_pipe       OpenTelemetry's parts that carry them
-    otlp_export     what sets that up, and its handle
-    prometheus      the measures of one system, for Prometheus to fetch
-    svg             the parts of a drawing
-    shapes          what a picture of agents is made of
-    graph_text      such a picture as lines of text
-    graph_mermaid   as a flowchart
-    graph_svg       as a drawing
-    graph           reading it from definitions
-    timeline_values what a picture over time is made of
-    timeline_reading  working it out from events
-    timeline_axis   where a time stands
-    timeline_text   such a picture as lines of text
-    timeline_svg    as a drawing
-    timeline_html   as a page
-    timeline        of a run, of a result, of what a store has
+    otlp_targets    the destinations of spans in the environment
+    otlp_pipe       the parts of OpenTelemetry that send them
+    otlp_export     the setup of the export, and its handle
+    prometheus      the metrics of one system, for Prometheus to scrape
+    svg             the parts of an SVG drawing
+    shapes          the parts of a diagram of agents
+    graph_text      the diagram as text lines
+    graph_mermaid   the diagram as a Mermaid flowchart
+    graph_svg       the diagram as a drawing
+    graph           reading the diagram from definitions
+    timeline_values the parts of a timeline
+    timeline_reading  reading a timeline from events
+    timeline_axis   the horizontal axis
+    timeline_text   the timeline as text lines
+    timeline_svg    the timeline as a drawing
+    timeline_html   the timeline as a page
+    timeline        the timeline of a run, a result, or a stored run
     result_html     a result in a notebook
-
-It must never change a run, nor be imported by what runs.
 """
 
 from .event_json import EVENT_SCHEMA, event_json
@@ -33,4 +33,15 @@ from .prometheus import prometheus_app
 from .sse import sse
 from .timeline import Timeline, timeline
 
-__all__ = ["EVENT_SCHEMA", "Graph", "Timeline", "Tracing", "event_json", "graph", "prometheus_app", "sse", "timeline", "tracing_from_env"]
+__all__ = [
+    "EVENT_SCHEMA",
+    "Graph",
+    "Timeline",
+    "Tracing",
+    "event_json",
+    "graph",
+    "prometheus_app",
+    "sse",
+    "timeline",
+    "tracing_from_env",
+]

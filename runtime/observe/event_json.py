@@ -1,7 +1,8 @@
-"""The one JSON form of an event: what `sse` sends, and what the command and the console show.
+"""The JSON form of an event, used by `sse`, the command and the console.
 
-Owns: `event_json`, `kind_of`, and `EVENT_SCHEMA`, which says what stands in it. What a user's code has put into an event (a custom output, the info of an
-interrupt) is written as JSON where it has such a form, and else as its `repr`. It must never execute anything of a value but that, and never fail for one.
+`EVENT_SCHEMA` describes the output of `event_json`. Custom values in an event (a custom output, the
+info of an interrupt) are written as JSON if they have such a form, otherwise as their `repr`.
+Nothing else of a value is executed, and no value makes it fail.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ from ..data.chat import Message, MessageDelta, Part, TextPart, Usage
 from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent
 from ..data.interrupt import InterruptContext
 from ..data.run_result import RunResult
+from ..data.value import table_of
 
 __all__ = ["EVENT_SCHEMA", "EventKind", "Json", "event_json", "kind_of", "plain", "result_json"]
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
-EventKind: TypeAlias = Literal["message", "delta", "retry", "error", "interrupted", "action", "custom"]
+EventKind: TypeAlias = Literal[
+    "message", "delta", "retry", "error", "interrupted", "action", "custom"
+]
 
 _DEEPEST: Final = 40
 
 
 def kind_of(event: AgentEvent) -> EventKind:
-    """What the event is, in one word: the strongest thing that it says."""
+    """Return the kind of an event, in one word: the most important content counts."""
     if event.delta is not None:
         return "retry" if event.error is not None else "delta"
     if event.error is not None:
@@ -37,7 +41,7 @@ def kind_of(event: AgentEvent) -> EventKind:
 
 
 def event_json(event: AgentEvent) -> dict[str, Json]:
-    """The event as plain data that `json.dumps` takes. What it does not have is left out."""
+    """Return the event as plain data for `json.dumps`. Missing parts are left out."""
     found: dict[str, Json] = {
         "kind": kind_of(event),
         "seq": event.seq,
@@ -61,8 +65,12 @@ def event_json(event: AgentEvent) -> dict[str, Json]:
 
 
 def result_json(result: RunResult) -> dict[str, Json]:
-    """How a run has ended, as plain data: what a stream of events ends with."""
-    found: dict[str, Json] = {"status": result.status.value, "last_agent": result.last_agent, "usage": _usage(result.usage)}
+    """Return the end of a run as plain data, for the end of a stream of events."""
+    found: dict[str, Json] = {
+        "status": result.status.value,
+        "last_agent": result.last_agent,
+        "usage": _usage(result.usage),
+    }
     if result.final_message is not None:
         found["text"] = result.final_message.text
     if result.error is not None:
@@ -73,7 +81,7 @@ def result_json(result: RunResult) -> dict[str, Json]:
 
 
 def plain(value: object) -> Json:
-    """Any value as JSON: as it is, by its own JSON form, or by its `repr`."""
+    """Return any value as JSON: unchanged, in its own JSON form, or as its `repr`."""
     return _plain(value, 0)
 
 
@@ -83,7 +91,8 @@ def _plain(value: object, depth: int) -> Json:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
-        return float(value) if value - value == 0 else repr(value)  # JSON has neither infinities nor NaN
+        # JSON has neither infinities nor NaN.
+        return float(value) if value - value == 0 else repr(value)
     if depth >= _DEEPEST:
         return "..."
     if isinstance(value, Mapping):
@@ -96,9 +105,8 @@ def _plain(value: object, depth: int) -> Json:
 def _special(value: object, depth: int) -> Json:
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
-    fields = getattr(type(value), "__dataclass_fields__", None)
-    if fields is not None:
-        return {name: _plain(getattr(value, name, None), depth + 1) for name in fields}
+    if (table := table_of(value)) is not None:
+        return {name: _plain(item, depth + 1) for name, item in table.items()}
     fields = getattr(type(value), "model_fields", None)
     if isinstance(fields, Mapping):
         return {name: _plain(getattr(value, name, None), depth + 1) for name in fields}
@@ -111,7 +119,10 @@ def _message(message: Message) -> dict[str, Json]:
     if not isinstance(message.content, str):
         found["parts"] = [_part(part) for part in message.content]
     if message.tool_calls:
-        found["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
+        found["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments}
+            for call in message.tool_calls
+        ]
     for name in ("tool_call_id", "tool_name", "reasoning", "refusal", "finish_reason"):
         if (value := getattr(message, name)) is not None:
             found[name] = value
@@ -137,7 +148,10 @@ def _delta(delta: MessageDelta) -> dict[str, Json]:
     if delta.reasoning:
         found["reasoning"] = delta.reasoning
     if delta.tool_calls:
-        found["tool_calls"] = [{"index": call.index, "id": call.id, "name": call.name, "arguments": call.arguments} for call in delta.tool_calls]
+        found["tool_calls"] = [
+            {"index": call.index, "id": call.id, "name": call.name, "arguments": call.arguments}
+            for call in delta.tool_calls
+        ]
     return found
 
 
@@ -148,16 +162,32 @@ def _action(action: Action) -> dict[str, Json]:
         case TransferToAgent(name):
             return {"type": "transfer", "agent": name}
         case BreakLoop():
-            return {"type": "break_loop", "by": action.by, "done": action.done, "iteration": action.iteration}
+            return {
+                "type": "break_loop",
+                "by": action.by,
+                "done": action.done,
+                "iteration": action.iteration,
+            }
         case Interrupted():
-            return {"type": "interrupted", "checkpoint_id": action.checkpoint_id, "contexts": [_context(context) for context in action.contexts]}
+            return {
+                "type": "interrupted",
+                "checkpoint_id": action.checkpoint_id,
+                "contexts": [_context(context) for context in action.contexts],
+            }
         case _:
             return {"type": "custom", "value": plain(action.value)}
 
 
 def _context(context: InterruptContext) -> dict[str, Json]:
-    address: list[Json] = [{"kind": step.kind, "name": step.name, "call_id": step.call_id} for step in context.address]
-    found: dict[str, Json] = {"id": context.id, "address": address, "info": plain(context.info), "is_root_cause": context.is_root_cause}
+    address: list[Json] = [
+        {"kind": step.kind, "name": step.name, "call_id": step.call_id} for step in context.address
+    ]
+    found: dict[str, Json] = {
+        "id": context.id,
+        "address": address,
+        "info": plain(context.info),
+        "is_root_cause": context.is_root_cause,
+    }
     if context.parent is not None:
         found["parent"] = _context(context.parent)
     return found
@@ -178,24 +208,44 @@ _MAYBE_TEXT: Final[dict[str, Json]] = {"type": ["string", "null"]}
 
 
 def _object(required: dict[str, Json], optional: dict[str, Json]) -> dict[str, Json]:
-    return {"type": "object", "properties": {**required, **optional}, "required": list(required), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {**required, **optional},
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def _list_of(what: Json) -> dict[str, Json]:
     return {"type": "array", "items": what}
 
 
-_USAGE: Final = _object({"input_tokens": _NUMBER, "output_tokens": _NUMBER, "cached_tokens": _NUMBER, "requests": _NUMBER}, {})
+_USAGE: Final = _object(
+    {
+        "input_tokens": _NUMBER,
+        "output_tokens": _NUMBER,
+        "cached_tokens": _NUMBER,
+        "requests": _NUMBER,
+    },
+    {},
+)
 _CALL: Final[dict[str, Json]] = {"id": _TEXT, "name": _TEXT, "arguments": _TEXT}
-_PART: Final = _object({"type": {"enum": ["text", "image", "audio", "file"]}}, dict.fromkeys(("text", "url", "media_type", "name", "detail", "data"), _TEXT))
-_STEP: Final = _object({"kind": {"enum": ["agent", "tool"]}, "name": _TEXT, "call_id": _MAYBE_TEXT}, {})
+_PART: Final = _object(
+    {"type": {"enum": ["text", "image", "audio", "file"]}},
+    dict.fromkeys(("text", "url", "media_type", "name", "detail", "data"), _TEXT),
+)
+_STEP: Final = _object(
+    {"kind": {"enum": ["agent", "tool"]}, "name": _TEXT, "call_id": _MAYBE_TEXT}, {}
+)
 
 EVENT_SCHEMA: Final[dict[str, Json]] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "An event of a run",
     **_object(
         {
-            "kind": {"enum": ["message", "delta", "retry", "error", "interrupted", "action", "custom"]},
+            "kind": {
+                "enum": ["message", "delta", "retry", "error", "interrupted", "action", "custom"]
+            },
             "seq": _NUMBER,
             "run_id": _TEXT,
             "agent": _TEXT,
@@ -205,15 +255,28 @@ EVENT_SCHEMA: Final[dict[str, Json]] = {
         },
         {
             "message": _object(
-                {"id": _TEXT, "role": {"enum": ["system", "user", "assistant", "tool"]}, "text": _TEXT},
+                {
+                    "id": _TEXT,
+                    "role": {"enum": ["system", "user", "assistant", "tool"]},
+                    "text": _TEXT,
+                },
                 {
                     "parts": _list_of(_PART),
                     "tool_calls": _list_of(_object(_CALL, {})),
-                    **dict.fromkeys(("tool_call_id", "tool_name", "reasoning", "refusal", "finish_reason"), _TEXT),
+                    **dict.fromkeys(
+                        ("tool_call_id", "tool_name", "reasoning", "refusal", "finish_reason"),
+                        _TEXT,
+                    ),
                     "usage": _USAGE,
                 },
             ),
-            "delta": _object({"text": _TEXT}, {"reasoning": _TEXT, "tool_calls": _list_of(_object({"index": _NUMBER, **_CALL}, {}))}),
+            "delta": _object(
+                {"text": _TEXT},
+                {
+                    "reasoning": _TEXT,
+                    "tool_calls": _list_of(_object({"index": _NUMBER, **_CALL}, {})),
+                },
+            ),
             "action": _object(
                 {"type": {"enum": ["exit", "transfer", "break_loop", "interrupted", "custom"]}},
                 {
@@ -231,7 +294,15 @@ EVENT_SCHEMA: Final[dict[str, Json]] = {
         },
     ),
     "$defs": {
-        "context": _object({"id": _TEXT, "address": _list_of(_STEP), "info": {}, "is_root_cause": {"type": "boolean"}}, {"parent": {"$ref": "#/$defs/context"}})
+        "context": _object(
+            {
+                "id": _TEXT,
+                "address": _list_of(_STEP),
+                "info": {},
+                "is_root_cause": {"type": "boolean"},
+            },
+            {"parent": {"$ref": "#/$defs/context"}},
+        )
     },
 }
-"""The JSON schema of what `event_json` gives."""
+"""The JSON schema of the output of `event_json`."""

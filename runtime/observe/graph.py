@@ -1,7 +1,8 @@
-"""What agents look like from outside: who may hand over to whom, who has which tools, what encloses what.
+"""A graph of agents: possible transfers and handoffs, tools, and nesting.
 
-Owns: reading definitions into a `Graph` of plain values. It reads what a definition says of itself, and nothing of a run; an agent that says nothing of tools,
-handoffs or guardrails has none here. It must never call an agent, a tool or a model.
+The module reads definitions into a `Graph` of plain values. It only reads their attributes, and
+nothing about runs. An agent without attributes for tools, handoffs or guardrails has none here. No
+agent, tool or model is called.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["Graph", "graph"]
 
 @runtime_checkable
 class _Runs(Protocol):
-    """A Runner, as far as a picture needs it."""
+    """The attributes of a Runner that a graph needs."""
 
     agent: Definition
 
@@ -31,21 +32,21 @@ class _Runs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A picture of agents. A Jupyter notebook shows it as it is."""
+    """A diagram of agents. A Jupyter notebook shows it directly."""
 
     shapes: tuple[Shape, ...]
     edges: tuple[Edge, ...]
 
     def text(self) -> str:
-        """As a tree of lines, for a terminal."""
+        """Return a tree of text lines, for a terminal."""
         return text_of(self.shapes, self.edges)
 
     def mermaid(self) -> str:
-        """As a flowchart in Mermaid's language, for Markdown."""
+        """Return a Mermaid flowchart, for Markdown."""
         return mermaid_of(self.shapes, self.edges)
 
     def svg(self) -> str:
-        """As a drawing."""
+        """Return an SVG drawing."""
         return svg_of(self.shapes, self.edges)
 
     def __str__(self) -> str:
@@ -56,8 +57,13 @@ class Graph:
 
 
 def graph(agent: Definition | _Runs) -> Graph:
-    """A picture of an agent, with all that it may hand over to, and all that these may: `print(graph(agent).text())`. A Runner is its agent."""
-    root = build_tree(agent.agent if isinstance(agent, _Runs) and not hasattr(agent, "sub_agents") else agent)  # type: ignore[arg-type]
+    """Build the diagram of an agent, with all agents that it can reach by transfers and handoffs.
+
+    Example: `print(graph(agent).text())`. A Runner stands for its agent.
+    """
+    root = build_tree(
+        agent.agent if isinstance(agent, _Runs) and not hasattr(agent, "sub_agents") else agent  # type: ignore[arg-type]
+    )
     reader = _Reader()
     for tree in root.trees():
         reader.read(tree, inside=None, under=None)
@@ -66,16 +72,22 @@ def graph(agent: Definition | _Runs) -> Graph:
 
 
 class _Reader:
-    """Walks through trees. Shapes come in the order in which they are met, lines when all shapes are known."""
+    """Walks through trees.
+
+    Shapes are in the order of the walk; edges are added when all shapes are known.
+    """
 
     def __init__(self) -> None:
-        self.shapes: dict[int, Shape] = {}  # by the node, or the definition that is called as a tool
+        self.shapes: dict[int, Shape] = {}  # by node, or by the definition called as a tool
         self.edges: list[Edge] = []
         self._nodes: list[Node] = []
         self._by_agent: dict[int, str] = {}  # definition -> id of its shape
 
     def read(self, node: Node, inside: str | None, under: str | None) -> str:
-        """The id of the shape of a node. What stands in front of another one is drawn as one with it."""
+        """Return the id of a node's shape.
+
+        A wrapper and its wrapped agent have one shape.
+        """
         layers = [node]
         while layers[-1].inner is not None:
             layers.append(layers[-1].inner)
@@ -101,7 +113,10 @@ class _Reader:
         for layer in layers:
             self._by_agent[id(layer.agent)] = shape.id
         self._nodes.append(node)
-        steps = [self.read(child, *((shape.id, None) if is_workflow else (None, shape.id))) for child in children]
+        steps = [
+            self.read(child, *((shape.id, None) if is_workflow else (None, shape.id)))
+            for child in children
+        ]
         if is_workflow:
             self._steps(last.agent, steps)
         for tool in _tools(played):
@@ -111,13 +126,24 @@ class _Reader:
         return shape.id
 
     def _steps(self, agent: Definition, steps: list[str]) -> None:
-        if agent.unique_children:  # a Parallel has none: its children are known by their position, and have no order
+        if (
+            agent.unique_children
+            # a Parallel has no edges between its children: they are known by position, and have no
+            # order
+        ):
             self.edges += [Edge(one, two, "step") for one, two in itertools.pairwise(steps)]
             if hasattr(agent, "max_iterations") and steps:
-                self.edges.append(Edge(steps[-1], steps[0], "loop", f"at most {agent.max_iterations} times" if agent.max_iterations else ""))
+                self.edges.append(
+                    Edge(
+                        steps[-1],
+                        steps[0],
+                        "loop",
+                        f"at most {agent.max_iterations} times" if agent.max_iterations else "",
+                    )
+                )
 
     def join(self) -> None:
-        """Add the lines of transfers and handoffs."""
+        """Add the edges of transfers and handoffs."""
         pairs: dict[tuple[str, str], None] = {}
         for node in self._nodes:
             own = self.shapes[id(node)].id

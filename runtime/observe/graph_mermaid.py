@@ -1,6 +1,6 @@
-"""A picture of agents as a flowchart in Mermaid's language, which Markdown viewers draw.
+"""A diagram of agents as a Mermaid flowchart, which Markdown viewers draw.
 
-Owns: the text, and that no name of the user's can break out of its place in it.
+All names are escaped, so that none can change the chart.
 """
 
 from __future__ import annotations
@@ -25,21 +25,26 @@ _LABELS: Final[dict[EdgeKind, str]] = {"back": "always", "loop": "again"}
 
 
 def mermaid_of(shapes: tuple[Shape, ...], edges: tuple[Edge, ...]) -> str:
-    """The whole picture."""
+    """Return the whole diagram."""
     lines = ["flowchart TD"]
     for shape in shapes:
         if shape.inside is None:
             lines += _lines(shape, shapes, 1)
     for edge in edges:
         label = " ".join(part for part in (_LABELS.get(edge.kind, ""), edge.label) if part)
-        lines.append(f"    {edge.source} {_ARROWS[edge.kind]}{f'|{_quoted(label)}|' if label else ''} {edge.target}")
+        lines.append(
+            f"    {edge.source} {_ARROWS[edge.kind]}{f'|{_quoted(label)}|' if label else ''} "
+            f"{edge.target}"
+        )
     return "\n".join(lines)
 
 
 def _lines(shape: Shape, shapes: tuple[Shape, ...], depth: int) -> Iterator[str]:
     gap = "    " * depth
     if not shape.is_workflow:
-        words = "<br/>".join((f"<b>{_escaped(shape.name)}</b>", *(_escaped(note) for note in shape.notes)))
+        words = "<br/>".join(
+            (f"<b>{_escaped(shape.name)}</b>", *(_escaped(note) for note in shape.notes))
+        )
         yield f'{gap}{shape.id}["{words}"]'
         return
     yield f"{gap}subgraph {shape.id} [{_quoted(f'{shape.name} ({shape.type})')}]"
@@ -49,7 +54,14 @@ def _lines(shape: Shape, shapes: tuple[Shape, ...], depth: int) -> Iterator[str]
 
 
 def _escaped(text: str) -> str:
-    for character, code in (("&", "&amp;"), ("#", "#35;"), ('"', "#quot;"), ("<", "&lt;"), (">", "&gt;"), ("`", "#96;")):
+    for character, code in (
+        ("&", "&amp;"),
+        ("#", "#35;"),
+        ('"', "#quot;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ("`", "#96;"),
+    ):
         text = text.replace(character, code)
     return " ".join(text.split())
 

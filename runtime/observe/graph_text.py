@@ -1,6 +1,6 @@
-"""A picture of agents as a tree of lines, for a terminal.
+"""A diagram of agents as a tree of text lines, for a terminal.
 
-Owns: the lines. It must never need more than text: no colours, nothing that is not in the shapes.
+It is plain text without colours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS: Final[dict[EdgeKind, str]] = {
 
 
 def text_of(shapes: tuple[Shape, ...], edges: tuple[Edge, ...]) -> str:
-    """The whole picture."""
+    """Return the whole diagram."""
     lines: list[str] = []
     for shape in children_of(shapes, None):
         lines += _lines(shape, shapes, edges)
@@ -42,12 +42,18 @@ def _lines(shape: Shape, shapes: tuple[Shape, ...], edges: tuple[Edge, ...]) -> 
 
 
 def _ways(shape: Shape, shapes: tuple[Shape, ...], edges: tuple[Edge, ...]) -> Iterator[str]:
-    """To whom it leads, but for its own steps and sub-agents, of which the tree tells."""
+    """Yield the edges of a shape, except to its steps and sub-agents, which the tree shows."""
     names = {one.id: one for one in shapes}
     for kind, words in _WORDS.items():
         found = [edge.target for edge in edges if edge.kind == kind and edge.source == shape.id]
         if kind == "both":
-            found += [edge.source for edge in edges if edge.kind == kind and edge.target == shape.id]
-        found = [target for target in found if kind not in ("transfer", "both") or names[target].under != shape.id]
+            found += [
+                edge.source for edge in edges if edge.kind == kind and edge.target == shape.id
+            ]
+        found = [
+            target
+            for target in found
+            if kind not in ("transfer", "both") or names[target].under != shape.id
+        ]
         if found:
             yield f"{words} {', '.join(names[target].name for target in dict.fromkeys(found))}"

@@ -1,7 +1,7 @@
-"""The parts of OpenTelemetry's SDK that carry spans to a service.
+"""The parts of OpenTelemetry's SDK that send spans to a service.
 
-Owns: which provider spans come from, how a target becomes an exporter, and what is said of one that fails. It is imported when something is to be sent, and
-must never raise into what makes a span.
+The module chooses the provider, creates an exporter for each target, and logs failures. It is
+imported only when spans are sent, and never raises into the code that creates a span.
 """
 
 from __future__ import annotations
@@ -26,15 +26,21 @@ __all__ = ["Door", "WatchedExporter", "provider_for"]
 
 
 def provider_for(service_name: str | None, more: Mapping[str, str]) -> TracerProvider:
-    """The program's provider, if it has set one; else one of ours, which is the program's from then on: OpenTelemetry takes one, once."""
+    """Return the program's provider, or set our own as the program's provider.
+
+    OpenTelemetry accepts one provider, once.
+    """
     provider = trace.get_tracer_provider()
     if isinstance(provider, TracerProvider):
         return provider
     if not isinstance(provider, trace.ProxyTracerProvider):
         kind = f"{type(provider).__module__}.{type(provider).__qualname__}"
-        msg = f"tracing_from_env(): the program has set a tracer provider that takes no more exporters ({kind}): set one of OpenTelemetry's SDK, or none."
+        msg = (
+            "tracing_from_env(): the program has set a tracer provider that takes no more "
+            f"exporters ({kind}): set one of OpenTelemetry's SDK, or none."
+        )
         raise UsageError(msg)
-    named = service_name or os.environ.get("OTEL_SERVICE_NAME") or "understudy"
+    named = service_name or os.environ.get("OTEL_SERVICE_NAME") or "offbook"
     own = TracerProvider(resource=Resource.create({**more, "service.name": named}))
     trace.set_tracer_provider(own)
     switch.own = own
@@ -43,41 +49,51 @@ def provider_for(service_name: str | None, more: Mapping[str, str]) -> TracerPro
 
 def _exporter_of(target: OtlpTarget) -> SpanExporter:
     if target.protocol == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as Grpc  # noqa: PLC0415 -- few need it, and it brings grpc
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as Grpc  # noqa: PLC0415 -- few programs need it, and it imports grpc
 
         insecure = target.endpoint.startswith("http://")
-        return Grpc(target.endpoint, insecure=insecure, headers=tuple(target.headers.items()), timeout=target.timeout)
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as Http  # noqa: PLC0415 -- as above
+        return Grpc(
+            target.endpoint,
+            insecure=insecure,
+            headers=tuple(target.headers.items()),
+            timeout=target.timeout,
+        )
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as Http  # noqa: PLC0415 -- see above
 
     return Http(target.endpoint, headers=dict(target.headers), timeout=target.timeout)
 
 
 class WatchedExporter(SpanExporter):
-    """An exporter, and whether what it was given went out."""
+    """An exporter that notes if its spans were sent."""
 
     def __init__(self, target: OtlpTarget) -> None:
         self.name = target.name
-        self.is_well = True  # whether all that it was given went out
-        self._fails = False  # whether the last batch did not
+        self.is_well = True  # True if all spans were sent
+        self._fails = False  # True if the last batch was not sent
         self._inner = _exporter_of(target)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         problem = "the service has not taken them; OpenTelemetry's own lines in the log say why"
         try:
             result = self._inner.export(spans)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, no run is to notice
+        except Exception as error:  # noqa: BLE001 -- an error of any kind must not affect a run
             result, problem = SpanExportResult.FAILURE, f"{type(error).__name__}: {error}"
         if result is not SpanExportResult.SUCCESS:
             self.is_well = False
             if not self._fails:
-                loggers.telemetry.warning("%d spans could not be sent to %s, and are dropped: %s.", len(spans), self.name, problem)
+                loggers.telemetry.warning(
+                    "%d spans could not be sent to %s, and are dropped: %s.",
+                    len(spans),
+                    self.name,
+                    problem,
+                )
         elif self._fails:
             loggers.telemetry.info("Spans are sent to %s again.", self.name)
         self._fails = result is not SpanExportResult.SUCCESS
         return result
 
     def give_up(self) -> None:
-        """There is no more time."""
+        """Give up, because the time is over."""
         self.is_well = False
 
     def shutdown(self) -> None:
@@ -88,7 +104,10 @@ class WatchedExporter(SpanExporter):
 
 
 class Door(SpanProcessor):
-    """Lets spans through to an exporter until it is closed. A provider keeps its processors for ever: this one keeps nothing then."""
+    """Passes spans to an exporter until it is closed.
+
+    A provider keeps its processors forever, so a closed one holds nothing.
+    """
 
     def __init__(self, exporter: WatchedExporter) -> None:
         self._batches: BatchSpanProcessor | None = BatchSpanProcessor(exporter)
@@ -99,7 +118,7 @@ class Door(SpanProcessor):
             batches.on_end(span)
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the remaining spans."""
         batches, self._batches = self._batches, None
         if batches is not None:
             batches.shutdown()  # type: ignore[no-untyped-call]  # it has no annotations

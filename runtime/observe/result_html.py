@@ -1,6 +1,6 @@
-"""A result as a notebook shows it: what has become of the run, and what was said in it, folded.
+"""A result for a notebook: the run's status, and its messages, folded.
 
-Owns: that piece of HTML. Nothing that a user, a model or a tool has said is ever HTML in it.
+All texts of users, models and tools are escaped.
 """
 
 from __future__ import annotations
@@ -17,25 +17,49 @@ __all__ = ["html_of_result"]
 _MOST: Final = 500
 _LONGEST_LINE: Final = 110
 _LONGEST: Final = 20_000
-_COLOURS: Final = {"completed": "#2e7d4f", "interrupted": "#b3731c", "failed": "#c93b3b", "cancelled": "#c93b3b", "stuck": "#c93b3b", "drained": "#69788a"}
+_COLOURS: Final = {
+    "completed": "#2e7d4f",
+    "interrupted": "#b3731c",
+    "failed": "#c93b3b",
+    "cancelled": "#c93b3b",
+    "stuck": "#c93b3b",
+    "drained": "#69788a",
+}
 
 
 def html_of_result(result: RunResult) -> str:
-    """The whole piece."""
+    """Return the whole HTML fragment."""
     usage = result.usage
     facts = [f"{len(result.events):,} events"]
     if usage.requests:
-        facts.append(f"{usage.requests:,} model calls, {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+        facts.append(
+            f"{usage.requests:,} model calls, {usage.input_tokens:,} tokens in, "
+            f"{usage.output_tokens:,} out"
+        )
     colour = _COLOURS.get(result.status.value, "inherit")
     last = f" by {escape(result.last_agent)}" if result.last_agent else ""
-    head = f'<b style="color:{colour}">{escape(result.status.value)}</b>{last} <small>({escape("; ".join(facts))})</small>'
+    head = (
+        f'<b style="color:{colour}">{escape(result.status.value)}</b>{last} '
+        f"<small>({escape('; '.join(facts))})</small>"
+    )
     said = "" if result.final_message is None else _block(result.final_message.text)
     error = "" if result.error is None else _block(f"{type(result.error).__name__}: {result.error}")
-    infos = [(escape(shortened(repr(context.info), _LONGEST_LINE)), escape(context.id)) for context in result.interrupts]
+    infos = [
+        (escape(shortened(repr(context.info), _LONGEST_LINE)), escape(context.id))
+        for context in result.interrupts
+    ]
     waits = "".join(f"<div>waits: {info} <code>{name}</code></div>" for info, name in infos)
     events = "".join(_event(event) for event in result.events[:_MOST])
-    more = f"<div>… and {len(result.events) - _MOST:,} more</div>" if len(result.events) > _MOST else ""
-    folded = f"<details><summary>what was said and done</summary>{events}{more}</details>" if events else ""
+    more = (
+        f"<div>… and {len(result.events) - _MOST:,} more</div>"
+        if len(result.events) > _MOST
+        else ""
+    )
+    folded = (
+        f"<details><summary>what was said and done</summary>{events}{more}</details>"
+        if events
+        else ""
+    )
     return f"<div>{head}{said}{error}{waits}{folded}</div>"
 
 
@@ -43,7 +67,13 @@ def _event(event: AgentEvent) -> str:
     line = str(event)
     summary = escape(shortened(line, _LONGEST_LINE))
     message = event.message
-    text = line if message is None else "\n".join([message.text, *(f"{call.name}({call.arguments})" for call in message.tool_calls)]).strip()
+    text = (
+        line
+        if message is None
+        else "\n".join(
+            [message.text, *(f"{call.name}({call.arguments})" for call in message.tool_calls)]
+        ).strip()
+    )
     if "\n" not in text and len(line) <= _LONGEST_LINE:
         return f'<div style="margin-left:1em">{summary}</div>'
     return f'<details style="margin-left:1em"><summary>{summary}</summary>{_block(text)}</details>'

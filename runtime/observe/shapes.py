@@ -1,6 +1,6 @@
-"""What a picture of agents is made of: shapes, and the lines between them.
+"""The parts of a diagram of agents: shapes and edges, as plain values.
 
-Owns: these plain values, and how the kinds of lines are called. They know nothing of definitions, nor of how they are drawn.
+They depend neither on definitions nor on the way they are drawn.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from typing import Literal, TypeAlias
 __all__ = ["Edge", "EdgeKind", "Shape", "ToolRow", "children_of"]
 
 EdgeKind: TypeAlias = Literal["transfer", "both", "back", "handoff", "tool", "step", "loop"]
-"""`transfer`: may hand over to; `both`: and back; `back`: always hands over at its end; `handoff`; `tool`: calls it as a tool; `step`: comes before;
-`loop`: begins again with."""
+"""The kinds of edges.
+
+`transfer`: may transfer to; `both`: in both directions; `back`: always transfers at its end;
+`handoff`; `tool`: calls it as a tool; `step`: comes before; `loop`: starts again with.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,10 @@ class ToolRow:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One agent. What is `inside` another is a step of that workflow; what is `under` one is a sub-agent."""
+    """One agent.
+
+    A shape `inside` another is a step of that workflow; a shape `under` another is a sub-agent.
+    """
 
     id: str
     name: str
@@ -39,14 +45,20 @@ class Shape:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is said in the shape, below its name: tools, and what guards it."""
-        tools = (f"{tool.name} (needs approval)" if tool.needs_approval else tool.name for tool in self.tools)
-        return (*(f"tool {text}" for text in tools), *(f"guardrail {name}" for name in self.guardrails))
+        """The lines in the shape, below its name: tools and guardrails."""
+        tools = (
+            f"{tool.name} (needs approval)" if tool.needs_approval else tool.name
+            for tool in self.tools
+        )
+        return (
+            *(f"tool {text}" for text in tools),
+            *(f"guardrail {name}" for name in self.guardrails),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A line from one shape to another."""
+    """An edge from one shape to another."""
 
     source: str
     target: str
@@ -55,5 +67,5 @@ class Edge:
 
 
 def children_of(shapes: tuple[Shape, ...], of: str | None) -> list[Shape]:
-    """The shapes that stand inside or under that one, in order; with None, those that stand by themselves."""
+    """Return the shapes directly inside or under that one, in order; with None, the roots."""
     return [shape for shape in shapes if (shape.inside or shape.under) == of]

@@ -1,7 +1,7 @@
-"""A run over time: who ran when, beside whom, how long models and tools took, when the run waited, and what was lost between a kill and a recovery.
+"""The timeline of a run: which agents ran when, calls, waits, and losses.
 
-Owns: `timeline`, and what it makes of a run that is under way, of one that has ended, of events, and of one that only a store knows. It must never change a
-run, nor take one over.
+A timeline is built from a running or ended run, from events, or from a store. It also shows the
+time lost between a crash and a recovery. It changes no run, and claims none.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from time import time
 from typing import Protocol, runtime_checkable
 
 from ..agent.tree import Definition, Node, build_tree
 from ..data.events import AgentEvent
-from ..data.run_result import RunResult
+from ..data.run_result import RunResult, RunStatus
 from ..errors import UsageError
 from ..run.kept.kept_life import KeptEvent, KeptLife, KeptMark
 from ..run.run import Run, seen_of
@@ -31,7 +32,7 @@ __all__ = ["LooksAtRuns", "Timeline", "timeline", "timeline_of"]
 
 @runtime_checkable
 class LooksAtRuns(Protocol):
-    """A Runner, as far as a timeline needs it."""
+    """The parts of a Runner that a timeline needs."""
 
     agent: Definition
 
@@ -41,24 +42,24 @@ class LooksAtRuns(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A picture of a run over time. A Jupyter notebook shows it as it is."""
+    """A timeline of a run. A Jupyter notebook shows it directly."""
 
     run_id: str
     agent: str
     status: str | None
-    """None, if only events were given."""
+    """None if only events were passed."""
     start: float
     end: float
     rows: tuple[TimelineRow, ...]
     bands: tuple[TimelineBand, ...] = ()
-    """When the whole run stood still, in order."""
+    """The times when the whole run stood still, in order."""
 
     def active(self, start: float, end: float) -> float:
-        """Seconds of that time in which the run did not stand still."""
+        """Return the seconds of a span in which the run did not stand still."""
         return max(0.0, end - start - overlap(start, end, self.bands))
 
     def at_work(self, start: float, end: float) -> list[tuple[float, float]]:
-        """That time without those in which the run stood still."""
+        """Return the span without the times in which the run stood still."""
         found: list[tuple[float, float]] = []
         for band in (band for band in self.bands if band.end > start and band.start < end):
             if band.start > start:
@@ -67,33 +68,57 @@ class Timeline:
         return [*found, (start, end)] if end > start or not found else found
 
     def seconds(self, kind: PartKind) -> float:
-        """How long models (`"model"`) or tools (`"tool"`) took, all together: those that were at work at once count each for itself."""
-        return sum(self.active(part.start, part.end) for row in self.rows for span in row.spans for part in span.parts if part.kind == kind)
+        """Return the total time of models (`"model"`) or tools (`"tool"`).
+
+        Concurrent calls count separately.
+        """
+        return sum(
+            self.active(part.start, part.end)
+            for row in self.rows
+            for span in row.spans
+            for part in span.parts
+            if part.kind == kind
+        )
 
     def title(self) -> str:
-        """Which run it is, in one line."""
-        return " ".join(part for part in (self.agent, f"run {self.run_id}" if self.run_id else "", self.status or "") if part) or "a run"
+        """Return the run's identity in one line."""
+        return (
+            " ".join(
+                part
+                for part in (
+                    self.agent,
+                    f"run {self.run_id}" if self.run_id else "",
+                    self.status or "",
+                )
+                if part
+            )
+            or "a run"
+        )
 
     def summary(self) -> list[str]:
-        """What a reader wants to know first: how long it took, and what took how long."""
+        """Return the key facts: the total time, and the time of each kind of work."""
         found = [duration_text(self.end - self.start)]
-        found += [f"{name} {duration_text(seconds)}" for name, kind in (("models", "model"), ("tools", "tool")) if (seconds := self.seconds(kind))]  # type: ignore[arg-type]
+        found += [
+            f"{name} {duration_text(seconds)}"
+            for name, kind in (("models", "model"), ("tools", "tool"))
+            if (seconds := self.seconds(kind))  # type: ignore[arg-type]
+        ]
         for kind, name in BAND_NAMES.items():
             times = [band.end - band.start for band in self.bands if band.kind == kind]
             if times:
                 found.append(f"{name} {duration_text(sum(times))}")
         return found
 
-    def text(self, width: int = 80, *, ascii: bool = False) -> str:  # noqa: A002 -- what it is
-        """As lines of text, for a terminal of that width; with `ascii`, for one that knows no other characters."""
+    def text(self, width: int = 80, *, ascii: bool = False) -> str:  # noqa: A002 -- the contract's name
+        """Return text lines, for a terminal of that width; with `ascii`, in ASCII only."""
         return text_of(self, width, ascii=ascii)
 
     def svg(self) -> str:
-        """As a drawing."""
+        """Return an SVG drawing."""
         return svg_of(self)
 
     def html(self) -> str:
-        """As a page of its own: one file, which loads nothing."""
+        """Return a self-contained HTML page."""
         return html_of(self)
 
     def __str__(self) -> str:
@@ -103,15 +128,20 @@ class Timeline:
         return self.svg()
 
 
-def timeline(of: Run | RunResult | Iterable[AgentEvent | RunResult] | str, *, runner: LooksAtRuns | None = None) -> Timeline:
-    """A picture over time of a run, of its result, of the results of its parts (`[first, resumed]`), of its events, or of a run in the store of `runner`.
+def timeline(
+    of: Run | RunResult | Iterable[AgentEvent | RunResult] | str,
+    *,
+    runner: LooksAtRuns | None = None,
+) -> Timeline:
+    """Build the timeline of a run, a result, the results of its parts, its events, or a stored run.
 
         print(timeline(run))
         Path("run.html").write_text(timeline(await run).html())
-        print(timeline("order-7", runner=runner))     # where an event loop is running: await runner.timeline("order-7")
+        print(timeline("order-7", runner=runner))     # or: await runner.timeline("order-7")
 
-    A run that is under way is shown as far as it is. What a store has of a run tells most: also what other processes did of it, when it waited, and the time
-    that was lost when one of them ended. Of a result without its run, `runner` tells which agents play side by side.
+    The parts of a run are passed as `[first, resumed]`. A running run is shown up to now. A store
+    has the most information: also the work of other processes, the waits, and the time lost when a
+    process ended. For a result without its run, `runner` tells which agents run concurrently.
     """
     cast = None if runner is None else cast_of(build_tree(runner.agent))
     if isinstance(of, str):
@@ -123,54 +153,72 @@ def timeline(of: Run | RunResult | Iterable[AgentEvent | RunResult] | str, *, ru
     if isinstance(of, RunResult):
         return _of_results([of], cast)
     if not isinstance(of, Iterable):
-        msg = f"timeline({of!r:.80}): give a run, its result, its events, or its id with runner=."
+        msg = f"timeline({of!r:.80}): pass a run, its result, its events, or its id with runner=."
         raise UsageError(msg)
     given = tuple(of)
     results = [one for one in given if isinstance(one, RunResult)]
     events = tuple(one for one in given if isinstance(one, AgentEvent))
     if len(results) not in (0, len(given)) or len(events) + len(results) < len(given):
-        msg = "timeline([...]): these are neither the results of a run nor its events: give `[first, resumed]`, or `result.events`."
+        msg = (
+            "timeline([...]): these are neither the results of a run nor its events: pass "
+            "`[first, resumed]`, or `result.events`."
+        )
         raise UsageError(msg)
     return _of_results(results, cast) if results else _of_events(events, 0.0, None, cast)
 
 
 def timeline_of(life: KeptLife, tree: Node | None = None) -> Timeline:
-    """A picture of what a store has of a run. `tree` is that of its agents, if they are known."""
+    """Build the timeline of a stored run. `tree` is that of its agents, if they are known."""
     info = life.info
     cast = None if tree is None or (info is not None and info.agent != tree.name) else cast_of(tree)
     started = None if info is None else info.started.timestamp()
     status = life.result.status.value if life.result is not None else None
     agent = "" if info is None else info.agent
-    return _drawn(life, agent, started, info.status.value if info is not None else status, cast)
+    now = time() if info is not None and info.status is RunStatus.INTERRUPTED else None
+    return _drawn(
+        life, agent, started, info.status.value if info is not None else status, cast, now
+    )
 
 
 def _from_store(run_id: str, runner: LooksAtRuns | None) -> Timeline:
     instead = f"await runner.timeline({run_id!r})"
     if runner is None:
-        msg = f"timeline({run_id!r}): that is the id of a run, and the store that has it is known to its Runner: timeline({run_id!r}, runner=runner)."
+        msg = (
+            f"timeline({run_id!r}): that is the id of a run, and the store that has it is known "
+            f"to its Runner: timeline({run_id!r}, runner=runner)."
+        )
         raise UsageError(msg)
     call = f"timeline({run_id!r}, runner=...)"
     refuse_on_a_loop(call, instead)
-    found = LoopDoor(runner.choose_system(), "timeline()").block(partial(runner.timeline, run_id), call, instead)
+    found = LoopDoor(runner.choose_system(), "timeline()").block(
+        partial(runner.timeline, run_id), call, instead
+    )
     assert found is not None
     return found
 
 
-def _of_events(events: tuple[AgentEvent, ...], started: float, status: str | None, cast: Cast | None) -> Timeline:
+def _of_events(
+    events: tuple[AgentEvent, ...], started: float, status: str | None, cast: Cast | None
+) -> Timeline:
     run_id = events[0].run_id if events else ""
-    life = KeptLife(run_id, tuple(KeptEvent(event, None) for event in events if event.delta is None))
+    life = KeptLife(
+        run_id, tuple(KeptEvent(event, None) for event in events if event.delta is None)
+    )
     agent = next((event.run_path[0] for event in events if event.run_path), "")
     return _drawn(life, agent, started or None, status, cast)
 
 
 def _of_results(results: list[RunResult], cast: Cast | None) -> Timeline:
-    """Of a run that came to rest between them."""
+    """Build the timeline of a run that paused between these results."""
     events: list[KeptEvent] = []
     marks: list[KeptMark] = []
     for number, result in enumerate(results):
         if number and events:
             before = results[number - 1]
-            marks += (KeptMark(before.status.value, events[-1].event.timestamp, len(events)), KeptMark("resumed", result.started or None, len(events)))
+            marks += (
+                KeptMark(before.status.value, events[-1].event.timestamp, len(events)),
+                KeptMark("resumed", result.started or None, len(events)),
+            )
         events += (KeptEvent(event, None) for event in result.events)
     run_id = events[0].event.run_id if events else ""
     agent = next((kept.event.run_path[0] for kept in events if kept.event.run_path), "")
@@ -178,12 +226,27 @@ def _of_results(results: list[RunResult], cast: Cast | None) -> Timeline:
     return _drawn(life, agent, results[0].started or None, results[-1].status.value, cast)
 
 
-def _drawn(life: KeptLife, agent: str, started: float | None, status: str | None, cast: Cast | None) -> Timeline:
+def _drawn(
+    life: KeptLife,
+    agent: str,
+    started: float | None,
+    status: str | None,
+    cast: Cast | None,
+    now: float | None = None,
+) -> Timeline:
     first = life.events[0].event.timestamp if life.events else started or 0.0
-    if started is None or started > first:  # a clock of a test, or one that was set back
+    if started is None or started > first:  # a test's clock, or one that was set back
         started = first
     last = max((kept.event.timestamp for kept in life.events), default=started)
     rows = rows_of(life.events, started, dict(life.parents), cast)
-    bands = bands_of(life)
+    bands = bands_of(life, now)
     agent = agent or (rows[0].name if rows else "")
-    return Timeline(life.id, agent, status, started, max(last, started), rows, bands)
+    return Timeline(
+        life.id,
+        agent,
+        status,
+        started,
+        max(last, started, *(band.end for band in bands)),
+        rows,
+        bands,
+    )

@@ -1,7 +1,7 @@
-"""Where a time stands in a picture.
+"""The horizontal axis of a timeline.
 
-Owns: the scale. Time in which a run stood still is shortened where it would leave no room for the rest: an answer may take a day, and what it was about a
-second. It must never put a later time before an earlier one.
+Time in which a run stood still is shortened if it would leave too little room for the rest: an
+answer may take a day, and the work a second. A later time is never placed before an earlier one.
 """
 
 from __future__ import annotations
@@ -15,30 +15,34 @@ from .timeline_values import TimelineBand
 __all__ = ["Axis", "duration_text"]
 
 _WIDEST_BAND: Final = 0.2
-"""Of the time at work: more room than that has no time at rest."""
+"""The largest width of one pause, as a share of the total active time."""
 _STEPS: Final = (1, 2, 5)
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _ROUND: Final = (60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 604_800)
 
 
 class Axis:
-    """From times to places between 0 and 1."""
+    """A scale from times to positions between 0 and 1."""
 
     def __init__(self, start: float, end: float, bands: tuple[TimelineBand, ...]) -> None:
         self.start, self.end = start, max(end, start)
         rests = _apart(bands, self.start, self.end)
         at_work = (self.end - self.start) - sum(end - start for start, end in rests)
         widest = _WIDEST_BAND * at_work if at_work > 0 else self.end - self.start
-        pieces = [(time, time_after, False) for time, time_after in _between(self.start, self.end, rests)] + [(*rest, True) for rest in rests]
+        pieces = [
+            (time, time_after, False) for time, time_after in _between(self.start, self.end, rests)
+        ] + [(*rest, True) for rest in rests]
         pieces.sort()
-        weights = [min(end - start, widest) if is_rest else end - start for start, end, is_rest in pieces]
+        weights = [
+            min(end - start, widest) if is_rest else end - start for start, end, is_rest in pieces
+        ]
         total = sum(weights) or 1.0
         self._times = [self.start, *(end for _, end, _ in pieces)]
         self._places = [0.0, *(weight / total for weight in accumulate(weights))]
         self._rests = rests
 
     def place(self, time: float) -> float:
-        """Where it stands."""
+        """Return the position of a time."""
         if time <= self.start:
             return 0.0
         if time >= self.end:
@@ -49,20 +53,27 @@ class Axis:
         return self._places[index] + share * (self._places[index + 1] - self._places[index])
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """Places with the time that has passed there since the start, `most` of them or fewer; none stands where the run stood still."""
+        """Return positions with the time since the start, at most `most`; none inside a pause."""
         length = self.end - self.start
         if length <= 0 or most < 1:
             return [(0.0, "0 s")]
-        shown = length - sum(max(0.0, (end - start) - (self.place(end) - self.place(start)) * length) for start, end in self._rests)
+        shown = length - sum(
+            max(0.0, (end - start) - (self.place(end) - self.place(start)) * length)
+            for start, end in self._rests
+        )
         step = _step(max(shown, length / 1e6) / most)
         count = min(int(length / step), 50 * most)
         times = [number * step for number in range(count + 1)]
-        found = [time for time in times if not any(start < self.start + time < end for start, end in self._rests)]
+        found = [
+            time
+            for time in times
+            if not any(start < self.start + time < end for start, end in self._rests)
+        ]
         return [(self.place(self.start + time), duration_text(time)) for time in found]
 
 
 def _apart(bands: tuple[TimelineBand, ...], start: float, end: float) -> list[tuple[float, float]]:
-    """The bands as times that do not overlap."""
+    """Return the bands as times that do not overlap."""
     found: list[tuple[float, float]] = []
     for band in sorted(bands, key=lambda band: band.start):
         one, other = max(band.start, found[-1][1] if found else start), min(band.end, end)
@@ -71,13 +82,17 @@ def _apart(bands: tuple[TimelineBand, ...], start: float, end: float) -> list[tu
     return found
 
 
-def _between(start: float, end: float, rests: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _between(
+    start: float, end: float, rests: list[tuple[float, float]]
+) -> list[tuple[float, float]]:
     edges = [start, *(edge for rest in rests for edge in rest), end]
-    return [pair for number, pair in enumerate(pairwise(edges)) if number % 2 == 0 and pair[1] > pair[0]]
+    return [
+        pair for number, pair in enumerate(pairwise(edges)) if number % 2 == 0 and pair[1] > pair[0]
+    ]
 
 
 def _step(least: float) -> float:
-    """The next round number of seconds."""
+    """Return the next round number of seconds."""
     for step in _ROUND:
         if least > _ROUND[0] / 2 and step >= least:
             return step
@@ -91,15 +106,17 @@ def _step(least: float) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """A time as people say it: `340 ms`, `4.2 s`, `3 min 20 s`, `2 h 05 min`."""
+    """Format a duration: `340 ms`, `4.2 s`, `3 min 20 s`, `2 h 05 min`."""
     if seconds <= 0:
         return "0 s"
-    if seconds < 0.9995:  # noqa: PLR2004 -- as a thousand milliseconds it would be shown
+    if seconds < 0.9995:  # noqa: PLR2004 -- it would be shown as a thousand milliseconds
         return f"{seconds * 1000:.3g} ms"
     if seconds < _MINUTE - 0.05:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     if seconds < _HOUR - 0.5:
-        return f"{round(seconds) // _MINUTE} min" + (f" {round(seconds) % _MINUTE:02} s" if round(seconds) % _MINUTE else "")
+        return f"{round(seconds) // _MINUTE} min" + (
+            f" {round(seconds) % _MINUTE:02} s" if round(seconds) % _MINUTE else ""
+        )
     minutes = round(seconds / _MINUTE)
     if seconds < _DAY:
         return f"{minutes // 60} h" + (f" {minutes % 60:02} min" if minutes % 60 else "")

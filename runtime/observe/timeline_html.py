@@ -1,6 +1,6 @@
-"""A picture of a run over time as a page: the drawing, and the same in numbers.
+"""A timeline as a page: the drawing, and the same in numbers.
 
-Owns: that page, which is one file and loads nothing. Nothing that a user, a model or a tool has said is ever HTML in it.
+The page is one file and loads nothing. All texts of users, models and tools are escaped.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ _MOST: Final = 2_000
 
 
 def html_of(picture: Timeline) -> str:
-    """The whole page."""
+    """Return the whole page."""
     title = escape(f"Timeline of {picture.title()}")
     facts = escape(", ".join(picture.summary()))
     rows = "".join(_row(picture, row) for row in picture.rows[:_MOST])
     bands = "".join(
-        f"<tr><td>{escape(BAND_NAMES[band.kind])}</td>{_number(band.start - picture.start)}{_number(band.end - band.start)}<td colspan=2></td></tr>"
+        f"<tr><td>{escape(BAND_NAMES[band.kind])}</td>{_number(band.start - picture.start)}"
+        f"{_number(band.end - band.start)}<td colspan=2></td></tr>"
         for band in picture.bands[:_MOST]
     )
     parts = "".join(_part(picture, row) for row in picture.rows[:_MOST])
@@ -54,10 +55,16 @@ def html_of(picture: Timeline) -> str:
 
 def _row(picture: Timeline, row: TimelineRow) -> str:
     parts = [part for span in row.spans for part in span.parts]
-    seconds = {kind: sum(picture.active(part.start, part.end) for part in parts if part.kind == kind) for kind in ("model", "tool")}
+    seconds = {
+        kind: sum(picture.active(part.start, part.end) for part in parts if part.kind == kind)
+        for kind in ("model", "tool")
+    }
     times = f" ({len(row.spans):,} times)" if len(row.spans) > 1 else ""
     active = sum(picture.active(span.start, span.end) for span in row.spans)
-    numbers = "".join(_number(one) for one in (row.spans[0].start - picture.start, active, seconds["model"], seconds["tool"]))
+    numbers = "".join(
+        _number(one)
+        for one in (row.spans[0].start - picture.start, active, seconds["model"], seconds["tool"])
+    )
     return f"<tr><td>{escape(row.name)}{times}</td>{numbers}</tr>"
 
 

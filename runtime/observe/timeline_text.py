@@ -1,6 +1,6 @@
-"""A picture of a run over time as lines of text, for a terminal.
+"""A timeline as text lines, for a terminal.
 
-Owns: the lines. It must never be wider than it is told, nor need anything but text: no colours, and where `ascii` is wanted no other characters.
+It is never wider than requested, and is plain text without colours; with `ascii`, in ASCII only.
 """
 
 from __future__ import annotations
@@ -18,14 +18,51 @@ if TYPE_CHECKING:
 
 __all__ = ["BAND_NAMES", "text_of"]
 
-BAND_NAMES: Final[dict[BandKind, str]] = {"waits": "waits for an answer", "lost": "without a process", "rests": "at rest"}
+BAND_NAMES: Final[dict[BandKind, str]] = {
+    "waits": "waits for an answer",
+    "lost": "without a process",
+    "rests": "at rest",
+}
 
 _CELLS: Final[Mapping[str, str]] = MappingProxyType(
-    {"model": "█", "tool": "▒", "own": "▓", "idle": "─", "still": "┄", "waits": "░", "lost": "×", "rests": "░", "more": "…"}  # noqa: RUF001 -- a cross
+    {
+        "model": "█",
+        "tool": "▒",
+        "own": "▓",
+        "idle": "─",
+        "still": "┄",
+        "waits": "░",
+        "lost": "×",  # noqa: RUF001 -- a cross
+        "rests": "░",
+        "more": "…",
+    }
 )
 _ASCII: Final[Mapping[str, str]] = MappingProxyType(
-    {"model": "#", "tool": "=", "own": "+", "idle": "-", "still": ".", "waits": "~", "lost": "x", "rests": "~", "more": "..."}
+    {
+        "model": "#",
+        "tool": "=",
+        "own": "+",
+        "idle": "-",
+        "still": ".",
+        "waits": "~",
+        "lost": "x",
+        "rests": "~",
+        "more": "...",
+    }
 )
+_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "model": "model",
+        "tool": "tool",
+        "own": "own work",
+        "idle": "between calls",
+        "still": "stands still",
+    }
+)
+"""The meaning of the cells in the lines of agents and tools.
+
+The bands have separate, named lines.
+"""
 _MOST_ROWS: Final = 200
 _LONGEST_NAME: Final = 26
 _DURATION: Final = 9
@@ -33,31 +70,42 @@ _TICK: Final = 12
 _LEAST: Final = 40
 
 
-def text_of(picture: Timeline, width: int, *, ascii: bool = False) -> str:  # noqa: A002 -- what it is
-    """The whole picture."""
+def text_of(picture: Timeline, width: int, *, ascii: bool = False) -> str:  # noqa: A002 -- the contract's name
+    """Return the whole text."""
     width = max(width, _LEAST)
     cells = _ASCII if ascii else _CELLS
     lines = _Lines(picture, width, cells)
     rows = [line for row in picture.rows[:_MOST_ROWS] for line in lines.of_row(row)]
     if len(picture.rows) > _MOST_ROWS:
         rows.append(f"{cells['more']} and {len(picture.rows) - _MOST_ROWS} more")
-    legend = {part.kind: True for row in picture.rows for span in row.spans for part in span.parts}
-    words = {"model": "model", "tool": "tool", "own": "own work"}
-    shown = "  ".join(f"{cells[kind]} {word}" for kind, word in words.items() if kind in legend)
-    found = [*_head(picture, width, cells["more"]), lines.ticks(), *rows, *lines.bands(), *([shown] if shown else [])]
+    legend = [f"{cells[kind]} {word}" for kind, word in _WORDS.items() if cells[kind] in lines.used]
+    found = [
+        *_head(picture, width, cells["more"]),
+        lines.ticks(),
+        *rows,
+        *lines.bands(),
+        *_wrapped(legend, width, "  "),
+    ]
     text = "\n".join(line.rstrip() for line in found)
     return text.replace("…", "~").encode("ascii", "replace").decode() if ascii else text
 
 
 def _head(picture: Timeline, width: int, more: str) -> list[str]:
     first = picture.title()
-    lines = [first if len(first) <= width else first[: width - len(more)] + more]
+    return [
+        first if len(first) <= width else first[: width - len(more)] + more,
+        *_wrapped(picture.summary(), width, ", "),
+    ]
+
+
+def _wrapped(parts: Iterable[str], width: int, between: str) -> list[str]:
+    lines: list[str] = []
     line = ""
-    for part in picture.summary():
-        if line and len(line) + 2 + len(part) > width:
+    for part in parts:
+        if line and len(line) + len(between) + len(part) > width:
             lines.append(line)
             line = ""
-        line = f"{line}, {part}" if line else part
+        line = f"{line}{between}{part}" if line else part
     return [*lines, line] if line else lines
 
 
@@ -66,17 +114,31 @@ class _Lines:
         self._picture, self._cells = picture, cells
         self._axis = Axis(picture.start, picture.end, picture.bands)
         names = [f"{'  ' * min(row.depth, 4)}{row.name}" for row in picture.rows[:_MOST_ROWS]]
-        names += [f"{'  ' * min(row.depth, 4)}  {name}" for row in picture.rows[:_MOST_ROWS] for name in _tools(row)]
+        names += [
+            f"{'  ' * min(row.depth, 4)}  {name}"
+            for row in picture.rows[:_MOST_ROWS]
+            for name in _tools(row)
+        ]
         names += [BAND_NAMES[band.kind] for band in picture.bands]
         self._label = min(max((len(name) for name in names), default=4), _LONGEST_NAME, width // 3)
-        self._duration = max(_DURATION, *(len(duration_text(seconds)) for seconds in self._all_seconds()))
+        self._duration = max(
+            _DURATION, *(len(duration_text(seconds)) for seconds in self._all_seconds())
+        )
+        self.used: set[str] = set()  # the cells in the lines so far
         self._room = width - self._label - self._duration - 2
 
     def _all_seconds(self) -> Iterator[float]:
-        """What stands at the ends of the lines."""
+        """Yield the values at the ends of the lines."""
         yield from (self._seconds_of(row.spans) for row in self._picture.rows[:_MOST_ROWS])
-        yield from (self._seconds_of(calls) for row in self._picture.rows[:_MOST_ROWS] for calls in _tools(row).values())
-        yield from (sum(band.end - band.start for band in self._picture.bands if band.kind == kind) for kind in BAND_NAMES)
+        yield from (
+            self._seconds_of(calls)
+            for row in self._picture.rows[:_MOST_ROWS]
+            for calls in _tools(row).values()
+        )
+        yield from (
+            sum(band.end - band.start for band in self._picture.bands if band.kind == kind)
+            for kind in BAND_NAMES
+        )
 
     def _seconds_of(self, done: Iterable[TimelineSpan | TimelinePart]) -> float:
         return sum(self._picture.active(one.start, one.end) for one in done)
@@ -121,7 +183,9 @@ class _Lines:
                 free = at + len(text) + 2
         return " " * (self._label + 1) + "".join(cells)
 
-    def _fill(self, cells: list[str], start: float, end: float, what: str, *, only_at_work: bool = False) -> None:
+    def _fill(
+        self, cells: list[str], start: float, end: float, what: str, *, only_at_work: bool = False
+    ) -> None:
         first = min(int(self._axis.place(start) * self._room), self._room - 1)
         last = max(first, min(int(self._axis.place(end) * self._room + 0.5), self._room) - 1)
         for at in range(first, last + 1):
@@ -129,7 +193,11 @@ class _Lines:
                 cells[at] = what
 
     def _line(self, name: str, cells: list[str], seconds: float) -> str:
-        return f"{_cut(name, self._label):<{self._label}} {''.join(cells)} {duration_text(seconds):>{self._duration}}"
+        self.used.update(cells)
+        return (
+            f"{_cut(name, self._label):<{self._label}} {''.join(cells)} "
+            f"{duration_text(seconds):>{self._duration}}"
+        )
 
 
 def _cut(name: str, most: int) -> str:

@@ -1,6 +1,6 @@
-"""What a picture of a run over time is made of: rows of agents, what each did when, and the bands in which the whole run stood still.
+"""The parts of a timeline, as plain values: rows of agents with their work, and bands.
 
-Owns: these plain values. They know nothing of events, nor of how they are drawn. All times are seconds since 1970.
+They depend neither on events nor on how they are drawn. All times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -8,18 +8,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["BandKind", "PartKind", "TimelineBand", "TimelinePart", "TimelineRow", "TimelineSpan", "overlap"]
+__all__ = [
+    "BandKind",
+    "PartKind",
+    "TimelineBand",
+    "TimelinePart",
+    "TimelineRow",
+    "TimelineSpan",
+    "overlap",
+]
 
 PartKind: TypeAlias = Literal["model", "tool", "own"]
-"""What an agent did: it asked its model, called a tool, or worked by itself, as agents do that are written in Python."""
+"""The work of an agent: a model call, a tool call, or its own Python code."""
 
 BandKind: TypeAlias = Literal["waits", "lost", "rests"]
-"""Why a run stood still: it waited for an answer; its process was lost, and no other one had taken it yet; it was cancelled or drained, and resumed later."""
+"""The reason why a run stood still.
+
+It waited for an answer; its process was lost, and no other one had claimed it yet; or it was
+cancelled or drained, and resumed later.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TimelinePart:
-    """One thing that an agent did."""
+    """One action of an agent."""
 
     kind: PartKind
     name: str
@@ -31,7 +43,7 @@ class TimelinePart:
 
 @dataclass(frozen=True, slots=True)
 class TimelineSpan:
-    """One agent at work, once."""
+    """One run of one agent."""
 
     agent: str
     run_path: tuple[str, ...]
@@ -43,17 +55,20 @@ class TimelineSpan:
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """A line of the picture: one agent, each time that it was at work. One that works several times at once has several rows."""
+    """A row of the timeline: one agent, with each time that it ran.
+
+    An agent that runs several times concurrently has several rows.
+    """
 
     name: str
     depth: int
-    """How far below the first agent it is."""
+    """The depth below the first agent."""
     spans: tuple[TimelineSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineBand:
-    """The whole run stands still."""
+    """A time in which the whole run stands still."""
 
     kind: BandKind
     start: float
@@ -62,5 +77,5 @@ class TimelineBand:
 
 
 def overlap(start: float, end: float, bands: tuple[TimelineBand, ...]) -> float:
-    """Seconds of that time in which the run stood still."""
+    """Return the seconds of a span in which the run stood still."""
     return sum(max(0.0, min(end, band.end) - max(start, band.start)) for band in bands)

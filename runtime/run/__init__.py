@@ -1,28 +1,28 @@
-"""One run: from its start to its result.
+"""One run of an agent tree, from its start to its result.
 
-Owns the single writer of a run and everything that only it decides. Its files, each importing only from those above it:
+The package contains the single writer of a run and the decisions that only this writer makes. The
+agents' own code runs in the actors of `agent/`. Each module imports only from the modules above it:
 
-    phase           where a run is in its life, and in whose hands
-    effects         what is left to do after a transition of its supervisor
-    run_options     what a run may be given beside its messages, as types
-    stream          events on their way to the consumer
-    watched_system  one system, as measures have it
-    run_record      what is known of a run, between its supervisor and its `Run`
-    event_log       the order of events: stamped, recorded, written to the store, shown
-    cancellation    how a run is ended before its end: at once, or at a safe point, which an agent reaches by its door
-    casting         which agents play, in which roles, and which agent follows a transfer
-    last_words      the last that is done for a run
-    following       a run that is looked at from outside
-    opening         from where a run starts
+    phase           the phases of a run, and which process owns it
+    effects         the work that remains after a transition of the supervisor
+    run_options     the types of a run's options
+    stream          the bounded buffer between a run and its consumer
+    watched_system  one actor system, as the metrics see it
+    run_record      the known facts of a run, shared by its supervisor and its `Run`
+    event_log       the order of events: stamped, recorded, stored, shown
+    cancellation    ending a run early: immediately or at a safe point
+    casting         which agents run, in which roles, and who follows a transfer
+    last_words      the final work for a run: hooks, the store, the session
+    follow          following a run from outside: a package
+    opening         where a run starts from
     run_supervisor  the single writer: an actor
     event_iterator  one iteration over a run's events
-    run             a run, as its caller sees it
-    run_factory     what makes the runs of one Runner, and chooses where each lives
+    run             a run as its caller sees it
+    run_factory     creates the runs of one Runner, and chooses a system for each
     overriding      other models and tools, for a test
-    kept            what can be asked of the runs in a store: a package
-    recovery_loop   recovering again and again, for a service
-    map_progress    how far a long piece of work has come
+    approving       approving and denying calls
+    kept            queries about the runs in a store: a package
+    recovery_loop   periodic recovery, for a service
+    map_progress    the progress of a mapping
     mapping         one agent over many inputs
-
-It must never run an agent's code: that is for the agents' own actors in `agent/`.
 """

@@ -1,14 +1,14 @@
-"""Which agents play in a run: those at work, the assignments that they hold, and which agent follows one that has ended.
+"""The agents of a run: which are running, their assignments, and who follows an ended agent.
 
-Owns: the actors of the agents, transfers and their limit, the outcomes that casters are told, and the ending of agents. An agent that was at work before
-continues: a caster that asks for the same assignment again gets what is known of it. What a change means for the run as a whole is returned, and the
-supervisor decides. It must never record or show anything itself: that is the event log's.
+`Casting` creates and ends the agents' actors, limits transfers, and returns outcomes to callers.
+When a run resumes, a caller that requests the same assignment again gets its known outcome or the
+agent that holds it. Each method returns what its change means for the run as a whole, and the
+supervisor decides. The event log, not this module, records and shows events.
 """
 
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -48,17 +48,17 @@ _GONE: Final = InvocationPhase.GONE
 
 
 class Look(Enum):
-    """What casting says when the run may be able to end now."""
+    """The sign that the run may be able to end now."""
 
     AT_SAFE_POINT = "an agent is at a safe point, or has ended"
 
 
 CastingChange: TypeAlias = Outcome | Look | None
-"""What a change means for the run: the root's outcome, that the run may be able to end, or nothing."""
+"""The root's outcome, a sign that the run may be able to end, or nothing."""
 
 
 class Casting(InnerActor):
-    """The agents of one run. Its supervisor is one of these: one object for each run."""
+    """The agents of one run. The supervisor is a subclass, so a run has one object for both."""
 
     __slots__ = ("_journal", "_keeps", "_log", "_max_transfers", "_record", "at_work")
 
@@ -68,29 +68,39 @@ class Casting(InnerActor):
         self._log = event_log
         self._record = event_log.record
         self._max_transfers = max_transfers
-        self._keeps = event_log.persistence is not None  # whether the run may have to continue from here later
-        self._journal: Journal | None = None if event_log.persistence is None else event_log.persistence.journal
-        self.at_work = 0  # how many agents have an actor that has not reported its end
+        # True if the run may later continue from here.
+        self._keeps = event_log.persistence is not None
+        self._journal: Journal | None = (
+            None if event_log.persistence is None else event_log.persistence.journal
+        )
+        self.at_work = 0  # number of agents whose actor has not reported its end
 
     @property
     def is_at_safe_point(self) -> bool:
-        """Whether every agent is at a safe point, so that the run may end here."""
+        """True if every agent is at a safe point, so that the run may end here."""
         live = self.live()
         return len(live) == self.at_work and all(invocation.is_at_safe_point for invocation in live)
 
     def live(self) -> list[Invocation]:
-        """The agents at work, in the order in which they have begun. Their actors are the supervisor's children, which are noted with their invocations."""
-        return [invocation for cell, invocation in tuple((self._cell.children or {}).items()) if invocation is not None and invocation.cell is cell]
+        """Return the running agents, in the order in which they started.
+
+        Their actors are the supervisor's children, which map to their invocations.
+        """
+        return [
+            invocation
+            for cell, invocation in tuple((self._cell.children or {}).items())
+            if invocation is not None and invocation.cell is cell
+        ]
 
     def playing_on(self, cell: Cell) -> Invocation | None:
-        """The agent at work whose actor that is."""
+        """Return the running agent that this actor belongs to."""
         invocation: Invocation | None = (self._cell.children or {}).get(cell)
         return invocation if invocation is not None and invocation.cell is cell else None
 
-    # --- beginning ---
+    # --- starting ---
 
     def open(self, root: Node) -> None:
-        """Let the run begin, or continue."""
+        """Start or resume the run."""
         self._record.play()
         state = self._log
         if self._log.context.watch is not None:
@@ -101,17 +111,24 @@ class Casting(InnerActor):
             self._wake(holder, root)
             return
         first = root if state.begins_with is None else self._first(root)
-        assignment = state.root = Assignment(None, 0, Dialogue(state.input, True, True))
-        self._play(Invocation(first, (first.name,), state.lane, assignment, open_window(state.lane)))
+        assignment = state.root = Assignment(
+            None, 0, Dialogue(state.input, shown=True, recorded=True)
+        )
+        self._play(
+            Invocation(first, (first.name,), state.lane, assignment, open_window(state.lane))
+        )
 
     def _first(self, root: Node) -> Node:
-        """With whom the run begins."""
+        """Return the agent that the run starts with."""
         name = self._log.begins_with
         if name is None or name == root.name:
             return root
         found = root.named(name)
         if found is None:
-            text = "session %r: its last turn ended with agent %r, which is not among the agents of %r any more: this turn begins with %r."
+            text = (
+                "session %r: its last turn ended with agent %r, which is not among the agents of "
+                "%r any more: this turn begins with %r."
+            )
             loggers.run.warning(text, self._log.context.session_id, name, root.name, root.name)
         return found or root
 
@@ -124,12 +141,12 @@ class Casting(InnerActor):
         invocation.phase = _AT_WORK
         invocation.supervisor = own
         if invocation.node.agent.on_failure is None:
-            cell.args = ()  # it is not started again
+            cell.args = ()  # it is not restarted
         else:
-            cell.ended = (invocation.on_actor_ended,)  # also when there is no instance of it
+            cell.ended = (invocation.on_actor_ended,)  # called even when there is no instance
 
     def _wake(self, invocation: Invocation, tree: Node) -> None:
-        """Let a dormant agent continue."""
+        """Resume a dormant agent."""
         if invocation.node is None:
             find_below(tree.root, list(walk(invocation.assignment)))
         if invocation.outcome is not None and invocation.outcome.kind == "interrupted":
@@ -137,9 +154,9 @@ class Casting(InnerActor):
         self._play(invocation)
 
     def cast(self, request: Cast) -> CastingChange:
-        """Make an assignment: to a new agent, or to the one that holds it already."""
+        """Make an assignment: to a new agent, or to the agent that already holds it."""
         if request.reply.done():
-            return None  # it was given up before it began
+            return None  # cancelled before it started
         parent = request.parent
         if self._record.phase >= _ENDING or not parent.is_at_work:
             request.reply.set_result(CANCELLED)
@@ -155,16 +172,34 @@ class Casting(InnerActor):
             return Look.AT_SAFE_POINT
         if known is not None:
             assert known.holder is not None
-            self._wake(known.holder, request.node)  # which may find that it cannot
+            self._wake(known.holder, request.node)  # this may find that the agent cannot be resumed
             known.future = request.reply
             parent.playing += 1
             return None
         parent.playing += 1
         dialogue = request.dialogue or parent.assignment.dialogue
-        loop = request.loop if request.loop is not None else parent.assignment.loop if request.dialogue is None else None
-        assignment = Assignment(parent, request.cast_key, dialogue, tool=request.tool, loop=loop, future=request.reply)
-        run_path = request.base if request.node.parent is None and parent.node.inner is request.node else extended(request.base, request.node.name)
-        invocation = Invocation(request.node, run_path, request.lane, assignment, open_window(request.lane, request.given))
+        loop = (
+            request.loop
+            if request.loop is not None
+            else parent.assignment.loop
+            if request.dialogue is None
+            else None
+        )
+        assignment = Assignment(
+            parent, request.cast_key, dialogue, tool=request.tool, loop=loop, future=request.reply
+        )
+        run_path = (
+            request.base
+            if request.node.parent is None and parent.node.inner is request.node
+            else extended(request.base, request.node.name)
+        )
+        invocation = Invocation(
+            request.node,
+            run_path,
+            request.lane,
+            assignment,
+            open_window(request.lane, request.given),
+        )
         if self._keeps:
             self._note_cast(request, assignment, invocation)
         self._play(invocation)
@@ -175,7 +210,7 @@ class Casting(InnerActor):
         if parent.assignments is None:
             parent.assignments = {}
         if request.one_at_a_time and parent.assignments:
-            parent.assignments.clear()  # the caster is done with all of them
+            parent.assignments.clear()  # the caller no longer needs them
             if journal is not None:
                 journal.asked(parent)
         parent.assignments[request.cast_key] = assignment
@@ -185,30 +220,34 @@ class Casting(InnerActor):
 
     # --- ending ---
 
-    def ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> CastingChange:
-        """An agent has come to its end."""
+    def ended(
+        self, invocation: Invocation, outcome: Outcome, transfer: str | None
+    ) -> CastingChange:
+        """Handle the end of an agent."""
         if invocation.cell is not None:
             self.at_work -= 1
             invocation.cell = None
         if invocation.playing:
-            # It has left others at work, and no agent waits for them any more.
+            # It left agents running that no agent waits for.
             invocation.phase = InvocationPhase.LEAVING
             invocation.report = (outcome, transfer)
             self.cancel_children(invocation)
             return None
         return self._follow(invocation, outcome, transfer)
 
-    def _follow(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> CastingChange:
-        """The agent has ended, and all that it has cast: another one takes over its assignment, or that is closed."""
+    def _follow(
+        self, invocation: Invocation, outcome: Outcome, transfer: str | None
+    ) -> CastingChange:
+        """Transfer or close the assignment of an agent that has ended with all its children."""
         invocation.phase = _GONE
         if self._record.phase >= _ENDING:
             outcome = CANCELLED
         elif transfer is not None and outcome.kind == "finished":
             parent = invocation.assignment.parent
             if invocation.is_cancelled:
-                outcome = CANCELLED  # its caster does not wait for the agent that would take over
+                outcome = CANCELLED  # the caller no longer waits for the next agent
             elif self._record.phase is _STOPPING:
-                # It keeps its assignment, and hands over when the run goes on.
+                # The agent holds its assignment, and hands off when the run resumes.
                 invocation.phase = _DORMANT
                 if parent is not None:
                     parent.playing -= 1
@@ -223,7 +262,7 @@ class Casting(InnerActor):
         return self._close(invocation.assignment, outcome)
 
     def _transfer(self, invocation: Invocation, name: str, outcome: Outcome) -> Exception | None:
-        """Let the agent of that name take over the assignment. Returns why it cannot."""
+        """Transfer the assignment to the agent called `name`. Returns the error if that fails."""
         event_log, node, assignment = self._log, invocation.node, invocation.assignment
         run = event_log.context.run_id
         assignment.broke = assignment.broke or outcome.broke
@@ -234,7 +273,8 @@ class Casting(InnerActor):
             error = TransferError(node.no_target(name), run=run, agent=node.name)
         elif event_log.transfers >= self._max_transfers:
             error = MaxTransfersExceeded(
-                f"more than {self._max_transfers} transfers in one run, the last from '{node.name}' to '{name}'. "
+                f"more than {self._max_transfers} transfers in one run, the last from "
+                f"'{node.name}' to '{name}'. "
                 "If the agents are not going in circles, give the Runner a larger max_transfers.",
                 run=run,
                 agent=node.name,
@@ -246,15 +286,35 @@ class Casting(InnerActor):
         event_log.transfers += 1
         lane, before = invocation.lane, invocation.window
         if handed is not None:
-            window = open_window(lane, handed.input, verbatim_from=handed.verbatim_from, verbatim_cache=handed.verbatim_cache, asked=handed.asked)
+            window = open_window(
+                lane,
+                handed.input,
+                verbatim_from=handed.verbatim_from,
+                verbatim_cache=handed.verbatim_cache,
+                asked=handed.asked,
+            )
         elif before.input is not None and len(invocation.names) > 1:
-            # Its conversation began with a handoff: an agent that follows is not given more of what was before than it was.
-            window = open_window(lane, before.input, verbatim_from=before.verbatim_from, retold_from=before.verbatim_until, asked=before.asked)
+            # Its conversation started with a handoff, so the next agent sees no more of the earlier
+            # history than this one did.
+            window = open_window(
+                lane,
+                before.input,
+                verbatim_from=before.verbatim_from,
+                retold_from=before.verbatim_until,
+                asked=before.asked,
+            )
         else:
             window = open_window(lane)
         if handed is None and event_log.context.watch is not None:
             event_log.context.watch.transferred(invocation, target.name)
-        following = Invocation(target, extended(invocation.run_path, target.name), lane, assignment, window, handed_over_by=node)
+        following = Invocation(
+            target,
+            extended(invocation.run_path, target.name),
+            lane,
+            assignment,
+            window,
+            handed_over_by=node,
+        )
         if self._journal is not None:
             self._journal.gone(invocation)
             self._journal.touch(following)
@@ -262,20 +322,24 @@ class Casting(InnerActor):
         return None
 
     def _close(self, assignment: Assignment, outcome: Outcome) -> CastingChange:
-        """No agent holds the assignment any more: tell its caster."""
+        """Close an assignment that no agent holds any longer, and notify its caller."""
         if assignment.broke and outcome.kind == "finished" and not outcome.broke:
             outcome = Outcome(message=outcome.message, broke=True)
         parent = assignment.parent
         if self._log.deferred and outcome.kind != "interrupted":
             self._log.drop_deferred(assignment)
         if not self._keeps:
-            assignment.holder = None  # the two would keep each other alive until the garbage collector comes
+            # Break the reference cycle, so that no garbage collection is needed.
+            assignment.holder = None
         if parent is None:
             return outcome
         if assignment.dialogue is not parent.assignment.dialogue:
-            # What is said last in a conversation is its result. An exit ends it, and not what is around it.
+            # The last message of a conversation is its result. An exit ends the conversation, not
+            # the run around it.
             kind = "finished" if outcome.kind == "exited" else outcome.kind
-            outcome = replace(outcome, kind=kind, message=assignment.dialogue.last_message, broke=False)
+            outcome = outcome.replace(
+                kind=kind, message=assignment.dialogue.last_message, broke=False
+            )
         if self._keeps and self._record.phase < _ENDING and outcome.kind != "interrupted":
             self._note_end(assignment, parent, outcome)
         if assignment.future is not None and not assignment.future.done():
@@ -287,12 +351,15 @@ class Casting(InnerActor):
         return Look.AT_SAFE_POINT
 
     def _note_end(self, assignment: Assignment, parent: Invocation, outcome: Outcome) -> None:
-        """Remember the outcome: the caster may ask for it again."""
+        """Remember the outcome: the caller may request it again."""
         journal = self._journal
         if journal is not None and assignment.holder is not None:
             journal.gone(assignment.holder)
         assignment.holder = None
-        if parent.assignments is None or parent.assignments.get(assignment.cast_key) is not assignment:
+        if (
+            parent.assignments is None
+            or parent.assignments.get(assignment.cast_key) is not assignment
+        ):
             return
         if assignment.forgotten:
             del parent.assignments[assignment.cast_key]
@@ -301,10 +368,13 @@ class Casting(InnerActor):
             if journal is not None:
                 journal.ended(parent, assignment.cast_key, outcome)
 
-    # --- ending what is under way ---
+    # --- cancelling running agents ---
 
     def end_all(self) -> None:
-        """Cut short all agents. Where each step is kept, so is what they wait for by now, and what they have done that is in no record yet."""
+        """Interrupt all agents.
+
+        A journal also records their pending interrupts and the steps that are in no record yet.
+        """
         journal = self._journal
         for invocation in self.live():
             if journal is not None:
@@ -314,19 +384,19 @@ class Casting(InnerActor):
             _end(invocation)
 
     def let_go(self) -> None:
-        """The run is over: an assignment and its holder would keep each other alive until the garbage collector comes."""
+        """Break the reference cycles between assignments and holders of an ended run."""
         root = self._log.root
         for invocation in () if root is None else tuple(walk(root)):
             invocation.assignment.holder = None
 
     def cut_off(self) -> None:
-        """They have been told before, and have not listened."""
+        """Cut off agents that ignored an earlier cancellation."""
         for invocation in self.live():
             if invocation.cell is not None:
                 invocation.cell.cut_off()
 
     def cancel_cast(self, request: CancelCast) -> None:
-        """End all that is under way in one assignment."""
+        """End everything that runs in one assignment."""
         found = None
         for invocation in self.live():
             assignment: Assignment | None = invocation.assignment
@@ -338,11 +408,11 @@ class Casting(InnerActor):
         if found is None:
             request.gone.set_result(None)
         else:
-            found.future = request.gone  # which is set when it is closed
+            found.future = request.gone  # set when the assignment is closed
             found.forgotten = True
 
     def cancel_children(self, parent: Invocation) -> None:
-        """End all that is under way below one agent."""
+        """End everything that runs below one agent."""
         for invocation in self.live():
             above = invocation.assignment.parent
             while above is not None and above is not parent:
@@ -351,15 +421,18 @@ class Casting(InnerActor):
                 _end(invocation)
 
     def start_again(self, invocation: Invocation, ref: ActorRef[Any]) -> None:
-        """An agent has failed, and is to begin anew from the state that was recorded."""
+        """Restart a failed agent from its recorded state."""
         self.cancel_children(invocation)
         state, notes = deepcopy(invocation.saved)
         invocation.state, invocation.notes = state, notes
-        ref.tell(_PERFORM)  # it waits in the mailbox until there is a fresh instance
+        ref.tell(_PERFORM)  # waits in the mailbox until there is a fresh instance
 
 
 def _end(invocation: Invocation) -> None:
-    """Cut short what an agent's actor is doing, and let it end. It reports that itself; if it never began, the end of its actor tells it."""
+    """Interrupt an agent's actor and end it.
+
+    The actor reports its end itself; for one that never started, `on_actor_ended` reports it.
+    """
     cell = invocation.cell
     assert cell is not None
     invocation.is_cancelled = True

@@ -1,6 +1,6 @@
-"""What is left to do when the supervisor of a run has made a transition, as a value.
+"""The work that remains after a transition of a run's supervisor, as a value.
 
-Owns: `Effects`, which the supervisor's transitions return and which it carries out in one place. It must never do any of it.
+A transition returns `Effects`, and the supervisor carries them out in one place.
 """
 
 from __future__ import annotations
@@ -17,17 +17,29 @@ __all__ = ["LEAVE", "NOTHING", "REFUSE", "SUSPEND", "WRITE", "CutShort", "Effect
 
 @dataclass(frozen=True, slots=True)
 class CutShort:
-    """A run that was ended before its end, and is kept as it stood then."""
+    """A run that was ended early, with the state to save."""
 
     error: RunCancelled
     image: dict[str, object] | None
-    """None where each step is in the journal, which holds it already."""
+    """None if the run has a journal, which already holds the state."""
 
 
 class Effects:
-    """In the order in which they are carried out. Never changed once made; a plain class, because each event makes one."""
+    """Effects, in the order in which they are carried out.
 
-    __slots__ = ("cut_short", "leave", "reply", "suspend", "takes_time", "wait_for_room", "write")
+    Immutable; a plain class, because each event creates one.
+    """
+
+    __slots__ = (
+        "cut_short",
+        "joins_end",
+        "leave",
+        "reply",
+        "suspend",
+        "takes_time",
+        "wait_for_room",
+        "write",
+    )
 
     def __init__(
         self,
@@ -38,13 +50,21 @@ class Effects:
         cut_short: CutShort | None = None,
         wait_for_room: bool = False,
         leave: bool = False,
+        joins_end: bool = False,
     ) -> None:
-        self.write: Final = write  # what has happened is written; without it, only if there is something that is shown after that
-        self.suspend: Final = suspend  # all that is left waits for an answer: the run is kept, and shows its interrupts
-        self.cut_short: Final = cut_short  # the run is kept as it stood, and says that it was cancelled
-        self.wait_for_room: Final = wait_for_room  # the consumer has to take some events first
-        self.leave: Final = leave  # the run has ended: its end is written, its hook called, and its supervisor stops
-        self.reply: Final = reply  # what the sender of the message is told, after all the rest
+        # Write the recorded events. Otherwise they are written only if some must be stored before
+        # they are shown.
+        self.write: Final = write
+        # All remaining work waits for an answer: save the run and show its interrupts.
+        self.suspend: Final = suspend
+        # Save the run as it stood, and show that it was cancelled.
+        self.cut_short: Final = cut_short
+        self.wait_for_room: Final = wait_for_room  # the consumer must take events first
+        # The run has ended: write its end, call its hook, and stop its supervisor.
+        self.leave: Final = leave
+        # The events are written in one step with the agent's end, which follows.
+        self.joins_end: Final = joins_end
+        self.reply: Final = reply  # sent to the sender of the message, after everything else
         self.takes_time: Final = write or suspend or wait_for_room or cut_short is not None
 
 

@@ -1,7 +1,8 @@
-"""One iteration over a run's events: by `async for` on any event loop, by `for` in any thread without one.
+"""One iteration over a run's events.
 
-Owns: events that were fetched and not handed out yet, and that a consumer which leaves before the end cancels the run. It must never wait on a loop that is
-not its own.
+It supports `async for` on any event loop and `for` in a thread without one. It holds fetched events
+until the consumer takes them, and cancels the run if the consumer leaves early. It only waits on
+its own loop.
 """
 
 from __future__ import annotations
@@ -13,31 +14,46 @@ from functools import partial
 from typing import Final, Protocol
 
 from ..data.events import AgentEvent
+from ..errors import OffbookError
 from ..system.loop_door import LoopDoor
 from .run_record import RunRecord
 
 __all__ = ["Events"]
 
 _BATCH: Final = 64
-"""Events that are fetched at once from another thread: going there and back costs as much as fifty events do."""
+"""The number of events fetched at once from another thread.
+
+One round trip costs as much as fifty events.
+"""
 
 
 class Abandon(Protocol):
-    """What is called when a consumer leaves before the end."""
+    """The callback for a consumer that leaves before the end."""
 
     def __call__(self, *, cancelled: bool = False) -> None: ...
 
 
 class Events:
-    """One iteration over a run's events. When it is dropped before the end, as `break` does, the run is cancelled."""
+    """One iteration over a run's events.
 
-    __slots__ = ("_abandon", "_door", "_ended", "_here", "_record")
+    If it is dropped before the end, for example by `break`, the run is cancelled.
+    """
 
-    def __init__(self, record: RunRecord, door: LoopDoor, abandon: Abandon, replayed: Iterable[AgentEvent] = ()) -> None:
+    __slots__ = ("_abandon", "_door", "_ended", "_here", "_is_replay", "_record")
+
+    def __init__(
+        self,
+        record: RunRecord,
+        door: LoopDoor,
+        abandon: Abandon,
+        replayed: Iterable[AgentEvent] | None = None,
+    ) -> None:
         self._record = record
         self._door = door
-        self._abandon = abandon  # called if the consumer leaves before the end; it keeps the run alive
-        self._here: deque[AgentEvent] = deque(replayed)
+        self._abandon = abandon  # called if the consumer leaves early; it keeps the run alive
+        self._here: deque[AgentEvent] = deque(replayed or ())
+        # True: the buffered events belong to another consumer
+        self._is_replay = replayed is not None
         self._ended = False
 
     def __aiter__(self) -> Events:
@@ -53,9 +69,9 @@ class Events:
                 if self._record.result is not None:
                     more = self._take_rest()
                 elif self._door.is_here and (event := self._record.take_one()) is not None:
-                    return event  # without a turn of the loop, as long as there are any
+                    return event  # without a turn of the loop while events are ready
                 elif self._door.is_here:
-                    # One at a time: events that lie here cannot slow the run down.
+                    # One at a time, because events buffered here cannot slow the run down.
                     more = await self._take(1)
                 else:
                     more = await self._door.call(partial(self._take, _BATCH))
@@ -68,10 +84,17 @@ class Events:
         return here.popleft()
 
     def _look_at_consumer(self) -> None:
-        """A wait was cancelled. If that was the consumer, it has left; if a wait for one event ran out of time, the consumer comes again."""
+        """Find out whether a cancelled wait means that the consumer has left.
+
+        A consumer whose wait for one event timed out comes back.
+        """
         task = asyncio.current_task()
-        if task is not None and getattr(task.get_coro(), "cr_code", None) is not Events.__anext__.__code__:
-            # A timeout around the wait has taken its request back by the next turn of the loop.
+        if (
+            task is not None
+            and getattr(task.get_coro(), "cr_code", None) is not Events.__anext__.__code__
+        ):
+            # By the next turn of the loop, a timeout around the wait has withdrawn its
+            # cancellation.
             task.get_loop().call_soon(self._leave_if_cancelled, task)
 
     def _leave_if_cancelled(self, consumer: asyncio.Task[object]) -> None:
@@ -80,7 +103,7 @@ class Events:
             self._abandon(cancelled=True)
 
     async def take_some(self, most: int) -> list[AgentEvent]:
-        """The next events: as many as are here, `most` of them; none at the end."""
+        """Return the ready events, at most `most`; an empty list at the end."""
         here = self._here
         if len(here) < most:
             try:
@@ -105,7 +128,21 @@ class Events:
                 more = self._take_rest()
             else:
                 ended = lambda: record.result is not None  # noqa: E731 -- read where the wait ends
-                more = bool(self._door.block(partial(self._take, _BATCH), "for event in run", "async for event in run", has_ended=ended))
+                try:
+                    more = bool(
+                        self._door.block(
+                            partial(self._take, _BATCH),
+                            "for event in run",
+                            "async for event in run",
+                            has_ended=ended,
+                        )
+                    )
+                except OffbookError:
+                    raise
+                except BaseException:  # raised by a signal; its handler may keep this iteration
+                    self._ended = True
+                    self._abandon(cancelled=True)
+                    raise
                 if not more and record.result is not None:
                     more = self._take_rest()
             if not more and not here:
@@ -114,32 +151,36 @@ class Events:
         return here.popleft()
 
     async def _take(self, most: int) -> bool:
-        """Fetch the next events, on the run's own loop. Returns False at the end, when nothing of the run is left.
+        """Fetch the next events, on the run's own loop.
 
-        What is taken is put here in the same step, so that it is not lost if the consumer's wait is cancelled meanwhile.
+        Returns False at the end. The events are stored here in the same step, so that they survive
+        a cancelled wait.
         """
         self._record.check()
         if self._here:
-            return True  # a wait that was cancelled has had them put here
+            return True  # stored by a wait that was cancelled
         taken = await self._record.take(most)
         self._here.extend(taken)
         return bool(taken)
 
     def _take_rest(self) -> bool:
-        """What is left of a run that has ended, whether or not its loop is still there."""
-        taken = self._record.take_now()
+        """Fetch the remaining events of an ended run, even if its loop is closed."""
+        taken = [] if self._is_replay else self._record.take_now()
         self._here.extend(taken)
         return bool(taken)
 
     def _end(self) -> None:
-        self._ended = self._record.was_read = True
+        self._ended = True
         self._record.check()
 
-    async def aclose(self) -> None:
-        """Stop here: the run is cancelled."""
+    async def aclose(self, *, cancelled: bool = False) -> None:
+        """Stop the iteration, which cancels the run.
+
+        `cancelled`: the consumer did not choose to stop, for example because its process ends.
+        """
         if not self._ended:
             self._ended = True
-            self._abandon()
+            self._abandon(cancelled=cancelled)
 
     def __del__(self) -> None:
         if not self._ended:

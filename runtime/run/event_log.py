@@ -1,7 +1,8 @@
-"""What one run has written down: its events in their one order, and all that follows from them.
+"""The event log of one run: its events in order, and everything derived from them.
 
-Owns: the stamp of an event, its place in the history, when it is shown, and which interrupts wait until the run has come to rest. An event is
-recorded before it is shown, and where each step is kept, it is in the store before that. It must never decide who plays.
+The log stamps each event, adds it to the history, and decides when it is shown. It holds interrupts
+until the run has paused. An event is recorded before it is shown; with `durability="step"` it is
+also stored before that. The log does not choose which agent runs.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import sys
 from asyncio import CancelledError
 from collections.abc import Coroutine, Sequence
 from logging import DEBUG
-from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ..agent.history import Entry
@@ -18,14 +18,14 @@ from ..agent.invocation import walk
 from ..agent.run_state import RunState
 from ..agent.tree import Node
 from ..codec.packing import pack
-from ..data.chat import MessageDelta
-from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp, stamp_delta
+from ..data.chat import MessageDelta, well_formed_delta
+from ..data.events import Action, AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent, stamp
 from ..data.interrupt import InterruptContext, Pending
 from ..data.outcome import EXITED, Outcome
 from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
 from ..durability.run_listing import RunEnd
-from ..errors import AgentError, CheckpointError, RunLost, UnderstudyError, text_of
+from ..errors import AgentError, CheckpointError, OffbookError, RunLost, text_of
 from ..log import loggers, work_for
 from ..maybe_await import begun
 from .phase import RunPhase
@@ -45,23 +45,32 @@ _ENDING: Final = RunPhase.ENDING
 
 
 class EventLog(RunState):
-    """The book of one run, and what the run has come to: one object for each run."""
+    """The event log and the state of one run, in one object."""
 
-    __slots__ = ("deferred", "persistence", "record", "unshown")
+    __slots__ = ("deferred", "persistence", "record", "unshown", "unwritten")
 
-    def __init__(self, run_input: AgentInput, record: RunRecord, persistence: RunPersistence | None) -> None:
+    def __init__(
+        self, run_input: AgentInput, record: RunRecord, persistence: RunPersistence | None
+    ) -> None:
         RunState.__init__(self, record.context, run_input)
         self.record = record
-        self.persistence = persistence  # None: nothing of it is kept anywhere
-        self.deferred: tuple[tuple[Invocation, AgentEvent], ...] = ()  # interrupts, which are shown when nothing is under way any more
-        self.unshown: list[AgentEvent] | None = None  # what has to be in the store first
+        self.persistence = persistence  # None if the run is not stored
+        self.deferred: tuple[
+            tuple[Invocation, AgentEvent], ...
+        ] = ()  # interrupts, shown once nothing is running
+        self.unshown: list[AgentEvent] | None = None  # events to store before they are shown
+        self.unwritten = "a step"  # description of the step that could not be written
 
     def enter(self, system: Host) -> None:
-        """In the context of the supervisor, of which all that belongs to the run are copies: say whose they are."""
+        """Set up the supervisor's context, which the context of every agent copies."""
         context = self.context
         work_for(context.session)
-        # In nearly all programs nothing looks on, and this is asked for each run.
-        if "opentelemetry" in sys.modules or WatchedSystem in system.belongings or loggers.run.isEnabledFor(DEBUG):
+        # In nearly all programs nothing observes the run, and this check runs for each run.
+        if (
+            "opentelemetry" in sys.modules
+            or WatchedSystem in system.belongings
+            or loggers.run.isEnabledFor(DEBUG)
+        ):
             self._look_on(system)
 
     def _look_on(self, system: Host) -> None:
@@ -78,7 +87,7 @@ class EventLog(RunState):
                 watched_system(system).waits_in(persistence.access)
 
     def play(self) -> None:
-        """The agents begin to play."""
+        """Tell the observer that the agents start to run."""
         watch, persistence = self.context.watch, self.persistence
         assert watch is not None
         recovered = persistence is not None and persistence.recovered
@@ -86,29 +95,60 @@ class EventLog(RunState):
         watch.play(before, recovered=recovered, resumed=self.root is not None and not recovered)
 
     async def give_back(self) -> None:
-        """Let go of what was taken for a run that does not begin: the right to work on it, and the turn of its session."""
+        """Release the claim and the session turn of a run that does not start."""
         if self.persistence is not None:
+            try:
+                await self.persistence.withdraw(self, self.record.problem)
+            except Exception as error:  # noqa: BLE001 -- a store may raise anything; the run is then found without a process
+                loggers.run.warning(
+                    "Run %s does not begin, and the store could not be told: %s",
+                    self.context.run_id,
+                    error,
+                )
             await self.persistence.own.give_back()
         if self.record.turn is not None:
             await self.record.turn.release()
 
-    def write(self, invocation: Invocation, event: AgentEvent, is_last: bool = False) -> AgentEvent:  # noqa: FBT001, FBT002 -- for speed
-        """Stamp, record, show; or have it wait to be shown. `is_last`: the agent does nothing behind it."""
-        node, assignment, context, persistence = invocation.node, invocation.assignment, self.context, self.persistence
+    def write(
+        self, invocation: Invocation, event: AgentEvent, *, is_last: bool = False
+    ) -> AgentEvent:
+        """Stamp, record and show an event, or queue it until it is stored.
+
+        `is_last`: the agent does nothing after this event.
+        """
+        node, assignment, context, persistence = (
+            invocation.node,
+            invocation.assignment,
+            self.context,
+            self.persistence,
+        )
         action: Action | None = event.action
         if persistence is not None or node.agent.on_failure is not None:
             invocation.remember()
         if type(action) is Interrupted:
             return self._hold(invocation, event, action)
         if type(action) is BreakLoop:
-            action = BreakLoop(node.name, done=assignment.loop is not None, iteration=assignment.loop)
+            action = BreakLoop(
+                node.name, done=assignment.loop is not None, iteration=assignment.loop
+            )
         error = event.error
         if error is not None and event.delta is None:
             error = self.attributed(error, node)
         dialogue = assignment.dialogue
         if dialogue.shown:
             self.seq += 1  # the consumer sees no gaps
-        stamped = stamp(event, node.name, invocation.run_path, action, error, self.seq, time(), context.run_id, invocation.id)
+        if event.delta is not None:
+            event = event.replace(delta=well_formed_delta(event.delta))
+        stamped = stamp(
+            event,
+            agent_name=node.name,
+            run_path=invocation.run_path,
+            action=action,
+            error=error,
+            seq=self.seq,
+            run_id=context.run_id,
+            invocation_id=invocation.id,
+        )
         message = event.message
         said = message is not None and event.delta is None
         if said:
@@ -116,10 +156,16 @@ class EventLog(RunState):
             invocation.messages.append(message)
             invocation.last_message = dialogue.last_message = message
             if message.usage is not None:
-                context.usage += message.usage
-            invocation.lane.entries.append(Entry(node.name, invocation.run_path, invocation.id, message))
+                context.count_recorded(message)
+            invocation.lane.entries.append(
+                Entry(node.name, invocation.run_path, invocation.id, message)
+            )
             if message.role == "tool" and invocation.answers:
-                invocation.answers = {key: answer for key, answer in invocation.answers.items() if key != message.tool_call_id}
+                invocation.answers = {
+                    key: answer
+                    for key, answer in invocation.answers.items()
+                    if key != message.tool_call_id
+                }
         if action is not None or error is not None:
             _heed(invocation, stamped)
         if persistence is not None and persistence.must_write and event.delta is None:
@@ -132,49 +178,85 @@ class EventLog(RunState):
             self.record.show(stamped)
         return stamped
 
-    def note(self, invocation: Invocation, event: AgentEvent) -> AgentEvent | None:
-        """Write it, if nothing has to be waited for. Returns None, having done nothing, if that is not so."""
-        record = self.record
-        can = self.persistence is None and record.phase is _PLAYING and record.has_room_for_two
-        return self.write(invocation, event) if can else None
-
     def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
-        """Stamp and show a piece of a message, of which nothing is recorded: the whole comes later. Returns False, having done nothing, if that has to wait."""
+        """Stamp and show a delta, which is not recorded: the whole message comes later.
+
+        Returns False, without any effect, if the delta must wait.
+        """
         record = self.record
-        if record.phase >= _ENDING or self.waits or not record.has_room_for_two or self.context.stopping is not None:
+        if (
+            record.phase >= _ENDING
+            or self.waits
+            or not record.has_room_for_two
+            or self.context.stopping is not None
+        ):
             return False
+        delta = well_formed_delta(delta)
         node = invocation.node
         if self.persistence is not None or node.agent.on_failure is not None:
             invocation.remember()
-        if invocation.assignment.dialogue.shown and not record.join(invocation.id, delta):
+        # A run with followers in this process numbers every delta, so that a returning follower
+        # gets only those it has not seen.
+        if invocation.assignment.dialogue.shown and (
+            record.live is not None or not record.join(invocation.id, delta)
+        ):
             self.seq += 1
-            record.show(stamp_delta(delta, node.name, invocation.run_path, self.seq, time(), self.context.run_id, invocation.id))
+            record.show(
+                stamp(
+                    AgentEvent(delta=delta),
+                    agent_name=node.name,
+                    run_path=invocation.run_path,
+                    action=None,
+                    error=None,
+                    seq=self.seq,
+                    run_id=self.context.run_id,
+                    invocation_id=invocation.id,
+                )
+            )
         return True
 
-    # --- what waits ---
+    # --- waiting events ---
 
     def begun(self, coro: Coroutine[Any, None, object]) -> object:
-        """Have that done as far as it goes without waiting: with a store in memory, to its end. Else it is done in a task."""
+        """Run `coro` as far as it goes without waiting; with an in-memory store, to its end.
+
+        If it has to wait, it continues in a task.
+        """
         persistence = self.persistence
-        at_once = persistence is not None and persistence.access.answers_at_once and self.record.turn is None and not self.context.hooks
+        at_once = (
+            persistence is not None
+            and persistence.access.answers_at_once
+            and self.record.turn is None
+            and not self.context.hooks
+        )
         return begun(coro) if at_once else coro
 
     def begun_unseen(self, coro: Coroutine[Any, None, object]) -> object:
-        """The same of what is done in the middle of a run: only if no consumer looks on, which sees each event before the next thing is done."""
+        """Run `coro` as `begun` does, but only if no consumer observes the run.
+
+        A consumer must see each event before the next thing happens.
+        """
         return coro if self.record.may_be_seen else self.begun(coro)
 
     @property
     def ends_with_step(self) -> bool:
-        """Whether the last step and the end of the run may be written in one step: whether nothing is to be done between the two."""
-        return self.persistence is not None and self.persistence.ends_with_step and self.record.turn is None
+        """True if one write may hold both the last step and the end of the run."""
+        return (
+            self.persistence is not None
+            and self.persistence.ends_with_step
+            and self.record.turn is None
+        )
 
     @property
     def waits(self) -> bool:
-        """Whether something has to be written before it is shown."""
+        """True if events must be written before they are shown."""
         return self.unshown is not None
 
     async def flush(self, *, at_end: bool = False) -> None:
-        """Write it, and show it. What could not be written is not shown. `at_end`: in one step with the end of the run."""
+        """Write the queued events, then show them.
+
+        Events that could not be written are not shown. `at_end`: the same write ends the run.
+        """
         assert self.persistence is not None
         unshown, self.unshown = self.unshown or (), None
         end: RunEnd | None = None
@@ -186,8 +268,10 @@ class EventLog(RunState):
                 await self.persistence.flush(self)
         except BaseException as error:
             self.seq = self.record.last_seq  # the consumer sees no gap
+            self.unwritten = _step_of(unshown)
             if isinstance(error, CancelledError):
-                self.record.lose()  # its system is left: it is not known whether that was written
+                # the system is ending, so it is unknown whether the step was written
+                self.record.lose()
             if isinstance(error, CheckpointError) and (told := self.explained(error)) is not error:
                 raise told from error
             raise
@@ -197,7 +281,10 @@ class EventLog(RunState):
         self.record.written = None if end is None or self.context.hooks else end.result
 
     def _hold(self, invocation: Invocation, event: AgentEvent, action: Interrupted) -> AgentEvent:
-        """An interrupt is shown when nothing else is under way: only then is there something to go on from. It stands for those of the agents below."""
+        """Hold an interrupt until nothing else is running: only then can the run be resumed.
+
+        It replaces the interrupts of the agents below.
+        """
         assignment = invocation.assignment
         self.drop_deferred(assignment)
         known = {name for below in walk(assignment) for name in below.pending or ()}
@@ -216,12 +303,20 @@ class EventLog(RunState):
         return event
 
     def drop_deferred(self, assignment: Assignment) -> None:
-        """Forget the interrupts of the agents at or below that assignment: a caller reports them, or no one does."""
-        self.deferred = tuple((invocation, event) for invocation, event in self.deferred if not _is_under(invocation, assignment))
+        """Drop interrupts of the agents at or below `assignment`; its caller may report them."""
+        self.deferred = tuple(
+            (invocation, event)
+            for invocation, event in self.deferred
+            if not _is_under(invocation, assignment)
+        )
 
-    def stamped_deferred(self, *, is_kept: bool = True) -> tuple[list[AgentEvent], tuple[InterruptContext, ...]]:
-        """The interrupts as they are to be shown next, and what the run waits for."""
-        checkpoint_id = self.persistence.checkpoint_id if is_kept and self.persistence is not None else None
+    def stamped_deferred(
+        self, *, is_kept: bool = True
+    ) -> tuple[list[AgentEvent], tuple[InterruptContext, ...]]:
+        """Return the interrupts as stamped events, and the contexts that the run waits for."""
+        checkpoint_id = (
+            self.persistence.checkpoint_id if is_kept and self.persistence is not None else None
+        )
         contexts: list[InterruptContext] = []
         stamped: list[AgentEvent] = []
         for number, (invocation, event) in enumerate(self.deferred, self.seq + 1):
@@ -229,17 +324,40 @@ class EventLog(RunState):
             assert isinstance(action, Interrupted)
             contexts += action.contexts
             action = Interrupted(action.contexts, checkpoint_id)
-            stamped.append(stamp(event, invocation.node.name, invocation.run_path, action, None, number, time(), self.context.run_id, invocation.id))
+            stamped.append(
+                stamp(
+                    event,
+                    agent_name=invocation.node.name,
+                    run_path=invocation.run_path,
+                    action=action,
+                    error=None,
+                    seq=number,
+                    run_id=self.context.run_id,
+                    invocation_id=invocation.id,
+                )
+            )
         return stamped, tuple(contexts)
 
-    def release_deferred(self, before: Exception | None, stamped: list[AgentEvent] | None = None) -> tuple[InterruptContext, ...]:
-        """Show the interrupts, behind what went wrong in saving. Returns what the run waits for."""
+    def release_deferred(
+        self, before: Exception | None, stamped: list[AgentEvent] | None = None
+    ) -> tuple[InterruptContext, ...]:
+        """Show the interrupts, after `before`, an error of the save, if there is one.
+
+        Returns the contexts that the run waits for.
+        """
         if before is not None:
             self.say(before)
         if stamped is None or before is not None:
             stamped, contexts = self.stamped_deferred(is_kept=before is None)
         else:
-            contexts = tuple([context for event in stamped if isinstance(event.action, Interrupted) for context in event.action.contexts])
+            contexts = tuple(
+                [
+                    context
+                    for event in stamped
+                    if isinstance(event.action, Interrupted)
+                    for context in event.action.contexts
+                ]
+            )
         self.deferred = ()
         if self.context.watch is not None:
             self.context.watch.interrupted(contexts)
@@ -249,25 +367,43 @@ class EventLog(RunState):
         return contexts
 
     def image(self, root: Node, ahead: int) -> dict[str, Any] | None:
-        """The run as it is now, but for what is shown after the save. Where each step is in the journal, that holds it already."""
+        """Return the run's current state, without the events shown after the save.
+
+        None if the run has a journal, which already holds it.
+        """
         persistence = self.persistence
         if persistence is None or persistence.journal is not None:
             return None
         segments = persistence.segments
         return draw(self, root, segments.stored, segments.paths, ahead=ahead)
 
-    def end(self, outcome: Outcome | None = None, more: Sequence[AgentEvent] = (), *, packed: bool = True) -> RunEnd:
-        """How the run ends, or why it rests; `packed` for callers that ask for it later, if that is kept."""
+    def end(
+        self,
+        outcome: Outcome | None = None,
+        more: Sequence[AgentEvent] = (),
+        *,
+        packed: bool = True,
+    ) -> RunEnd:
+        """Return how the run ends, or why it pauses.
+
+        `packed` also encodes the outcome for later callers, if the store retains it.
+        """
         persistence, result = self.persistence, self.record.make_result(outcome, more)
         if not packed or persistence is None or not persistence.keeps_outcome:
             return RunEnd(result, None)
         run = persistence.mark.run
-        return RunEnd(result, pack_outcome(result, run.agent, run.input, journaled=persistence.journal is not None))
+        return RunEnd(
+            result,
+            pack_outcome(result, run.agent, run.input, journaled=persistence.journal is not None),
+        )
 
-    # --- of no agent in particular ---
+    # --- errors ---
 
     def explained(self, error: Exception) -> Exception:
-        """What could not be kept, by the agent and the key of its state, if it is that; not by its place in what is written."""
+        """Name the agent and the state key in an error about state that cannot be stored.
+
+        Other errors are returned unchanged.
+        """
         root = self.root
         if type(error) is not CheckpointError or root is None:
             return error
@@ -276,35 +412,68 @@ class EventLog(RunState):
                 try:
                     pack(value)
                 except CheckpointError as why:
-                    name, instead = invocation.node.name, "Put plain data in it; what only lives in this process belongs into a local variable of its run()."
-                    msg = f"agent {name!r}: context.state[{key!r}] cannot be kept in the store of this run: {why} {instead}"
+                    name, instead = (
+                        invocation.node.name,
+                        (
+                            "Put plain data in it; what only lives in this process belongs into "
+                            "a local variable of its run()."
+                        ),
+                    )
+                    msg = (
+                        f"agent {name!r}: context.state[{key!r}] cannot be kept in the store of "
+                        f"this run: {why} {instead}"
+                    )
                     return CheckpointError(msg, run=self.context.run_id, agent=name)
         return error
 
     def say(self, error: Exception) -> None:
-        """Show what went wrong with the run as a whole, or that it was cancelled."""
+        """Show an error of the run as a whole, or its cancellation."""
         name, context = self.record.agent_name, self.context
-        if isinstance(error, UnderstudyError):
+        if isinstance(error, OffbookError):
             error.run = error.run or context.run_id
+        if self.record.follows:
+            return  # the end of a follower is not an event of the run
         if context.watch is not None and isinstance(error, RunLost):
             context.watch.lost()
         self.seq += 1
-        self.record.show(stamp(AgentEvent(), name, (name,), None, error, self.seq, time(), context.run_id, ""))
+        self.record.show(
+            stamp(
+                AgentEvent(),
+                agent_name=name,
+                run_path=(name,),
+                action=None,
+                error=error,
+                seq=self.seq,
+                run_id=context.run_id,
+                invocation_id="",
+            )
+        )
 
     def attributed(self, error: Any, node: Node) -> Exception:
-        """The error, which says now to which run and agent it belongs, if it is one of ours."""
+        """Add the run and the agent to one of our own errors, and wrap what is not an Exception."""
         if not isinstance(error, Exception):
             msg = f"agent {node.name!r} crashed with {type(error).__name__}: {text_of(error)}"
             crash = AgentError(msg, run=self.context.run_id, agent=node.name)
             crash.__cause__ = error
             return crash
-        if isinstance(error, UnderstudyError):
+        if isinstance(error, OffbookError):
             error.run = error.run or self.context.run_id
             error.agent = error.agent or node.name
         return error
 
 
 _NOT_SHOWN = AgentEvent()
+
+
+def _step_of(events: Sequence[AgentEvent]) -> str:
+    """Describe these events, for an error."""
+    for event in reversed(events):
+        message = event.message
+        if message is not None and message.role == "tool":
+            return f"the result of tool {message.tool_name!r}"
+        if message is not None:
+            return f"the message of agent {event.agent_name!r}"
+    return "a step"
 
 
 def _is_under(invocation: Invocation, assignment: Assignment) -> bool:
@@ -315,7 +484,7 @@ def _is_under(invocation: Invocation, assignment: Assignment) -> bool:
 
 
 def _heed(invocation: Invocation, event: AgentEvent) -> None:
-    """Take note of what an event says of its agent's end."""
+    """Note what an event reports about its agent's end."""
     action = event.action
     if event.is_failure:
         invocation.outcome = Outcome("failed", event.error)

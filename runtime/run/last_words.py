@@ -1,24 +1,54 @@
-"""The last that is done for a run: its turn is written, its end is kept, its hook is called.
+"""The final work for a run: end its session turn, write its end, call its hook.
 
-Owns: that order, and what is said of the run to other processes. It must never start or end an agent: none is at work any more.
+The module defines this order and what the store tells other processes about the run. All agents
+have ended by then.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from typing import Final
+
 from ..agent.hooks import call_hooks, is_overridden
+from ..clock import Deadline
 from ..data.outcome import Outcome
-from ..errors import RunLost
+from ..errors import AgentError, RunLost
 from ..log import loggers
+from ..tasks import guarded
 from .event_log import EventLog
 from .phase import Ownership, Promise, RunPhase
 
 __all__ = ["has_last_words", "say_last_words"]
 
+_PATIENCE: Final = 5.0
+"""Seconds that `on_run_end` may take in a run that was cancelled or timed out."""
+
 
 def has_last_words(log: EventLog) -> bool:
-    """Whether there is something to be done for which the supervisor has to wait."""
+    """Return True if there is final work that the supervisor must wait for."""
     persistence = log.persistence
-    return is_overridden(log.context.hooks, "on_run_end") or (persistence is not None and persistence.is_held) or log.record.turn is not None
+    return (
+        is_overridden(log.context.hooks, "on_run_end")
+        or (persistence is not None and persistence.is_held)
+        or log.record.turn is not None
+    )
+
+
+def _fail_unrecorded(log: EventLog, error: Exception, *, but: str) -> None:
+    """Fail a run without a journal whose end could not be written.
+
+    The store, and the process that may have claimed the run, can report another end.
+    """
+    record = log.record
+    if (
+        log.persistence is None
+        or log.persistence.journal is not None
+        or record.outcome is None
+        or record.outcome.kind in ("failed", but)
+    ):
+        return
+    log.say(error)
+    record.outcome = Outcome("failed", error)
 
 
 async def say_last_words(log: EventLog, promise: Promise) -> None:
@@ -26,12 +56,17 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
     record = log.record
     try:
         if record.turn is not None:
-            waits = log.persistence is not None and record.outcome is not None and record.outcome.kind == "interrupted"
+            waits = (
+                log.persistence is not None
+                and record.outcome is not None
+                and record.outcome.kind == "interrupted"
+            )
             await record.turn.end(log, keep=record.ownership is Ownership.OURS, waits=waits)
-    except Exception as error:  # noqa: BLE001 -- whatever a store raises, all that wait for the run are told
+    except Exception as error:  # noqa: BLE001 -- a store may raise anything; all waiters are notified
         log.say(error)
         record.outcome = Outcome("failed", error)
-        promise = Promise.UNFINISHED  # the process that finds it puts its part into the session
+        # the process that finds the run writes its part into the session
+        promise = Promise.UNFINISHED
     try:
         if log.waits:
             await log.flush()
@@ -40,15 +75,45 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             end = None if unfinished else log.end()
             await log.persistence.finish(unfinished=unfinished, state=log, end=end)
             if end is not None and record.turn is None and not log.context.hooks:
-                record.written = end.result  # nothing is done any more that could change it
+                record.written = end.result  # nothing can change the result any more
     except RunLost as error:
         loggers.run.warning("The end of run %s is not written: %s", log.context.run_id, error)
-        if log.persistence is not None and log.persistence.journal is None and record.outcome is not None and record.outcome.kind != "failed":
-            # What it says is recorded nowhere, and the process that has the run by now may say something else.
-            log.say(error)
-            record.outcome = Outcome("failed", error)
-    except Exception:  # noqa: BLE001 -- as above
-        loggers.run.exception("The end of run %s could not be kept; it may be found as unfinished.", log.context.run_id)
+        _fail_unrecorded(log, error, but="failed")
+    except Exception as error:  # noqa: BLE001 -- see above
+        loggers.run.exception(
+            "The end of run %s could not be kept; it may be found as unfinished.",
+            log.context.run_id,
+        )
+        _fail_unrecorded(log, error, but="cancelled")
     record.advance(RunPhase.HOOKS)
     if log.context.hooks:
-        await call_hooks(log.context.hooks, None, "on_run_end", None, log.context, record.make_result())
+        await _call_last_hook(log)
+
+
+async def _call_last_hook(log: EventLog) -> None:
+    """Call `on_run_end`.
+
+    The end is already recorded, so an exception from the hook does not change it. For a cancelled
+    run the hook has a time limit.
+    """
+    record, context = log.record, log.context
+    hooks = guarded(
+        call_hooks(context.hooks, None, "on_run_end", None, context, record.make_result()),
+        "on_run_end",
+    )
+    limit = (
+        Deadline(_PATIENCE)
+        if record.outcome is not None and record.outcome.kind == "cancelled"
+        else None
+    )
+    try:
+        async with limit or nullcontext():
+            await hooks
+    except AgentError:
+        loggers.run.exception("on_run_end of run %s crashed.", context.run_id)
+    except TimeoutError:
+        loggers.run.error(
+            "on_run_end of run %s, which was cancelled, took longer than %g s, and was ended.",
+            context.run_id,
+            _PATIENCE,
+        )

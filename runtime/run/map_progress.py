@@ -1,6 +1,6 @@
-"""How far a long piece of work has come, told to a function of the caller's, or drawn as a bar.
+"""The progress of a mapping, passed to a callback or drawn as a bar.
 
-Owns: the numbers, and the bar, where the package rich is installed and a person looks at a terminal. It must never be what a piece of work fails for.
+The bar appears if the package rich is installed and stderr is a terminal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["MapProgress", "ProgressLike", "progress_of"]
 
 @dataclass(frozen=True, slots=True)
 class MapProgress:
-    """How many inputs are done, how many of these have not completed, and how many there are, if that is known."""
+    """The number of inputs done, of inputs that failed, and of all inputs if that is known."""
 
     done: int
     failed: int
@@ -29,15 +29,20 @@ ProgressLike: TypeAlias = bool | Callable[[MapProgress], object]
 
 
 class Shown(Protocol):
-    """Where progress is shown, for the length of a `with` block."""
+    """A progress display that is active during a `with` block."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
     def show(self, progress: MapProgress) -> None: ...
 
 
 def progress_of(wanted: ProgressLike) -> Shown:
-    """Where it is shown: by that function; with True, as a bar where there is a terminal; with False, nowhere."""
+    """Return the display: the callback, a bar on a terminal if True, or nothing if False."""
     if callable(wanted):
         return _Told(wanted)
     if not isinstance(wanted, bool):
@@ -46,16 +51,27 @@ def progress_of(wanted: ProgressLike) -> Shown:
     if wanted and sys.stderr is not None and sys.stderr.isatty():
         try:
             from rich.console import Console  # noqa: PLC0415 -- an extra
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+            from rich.progress import (  # noqa: PLC0415
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+            )
         except ImportError:
             return _Told(_nothing)
-        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[failed]} failed"), TimeRemainingColumn())
+        columns = (
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failed]} failed"),
+            TimeRemainingColumn(),
+        )
         return _Bar(Progress(*columns, console=Console(stderr=True), transient=False))
     return _Told(_nothing)
 
 
 def _nothing(_progress: MapProgress) -> None:
-    """Progress that is shown nowhere."""
+    """Show the progress nowhere."""
 
 
 class _Told:
@@ -65,7 +81,12 @@ class _Told:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
 
     def show(self, progress: MapProgress) -> None:
         self._tell(progress)
@@ -81,8 +102,15 @@ class _Bar:
         self._task = self._bar.add_task("runs", total=None, failed=0)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._bar.stop()
 
     def show(self, progress: MapProgress) -> None:
-        self._bar.update(self._task, completed=progress.done, total=progress.total, failed=progress.failed)
+        self._bar.update(
+            self._task, completed=progress.done, total=progress.total, failed=progress.failed
+        )

@@ -1,14 +1,15 @@
-"""How a run is opened that has to do with a store: before an agent plays, it is found out from where it starts.
+"""Opening a run that involves a store: find out where the run starts before an agent runs.
 
-Owns: the order in which a turn of a session is waited for, a checkpoint is found, and the run is written down as begun. It must never start an agent.
+An opening waits for the run's turn in its session, finds its checkpoint, and records its start. It
+starts no agent.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ..agent.invocation import walk
 from ..agent.run_messages import CancelRun
@@ -17,14 +18,14 @@ from ..data.run_result import RunResult
 from ..durability.answers import Answers
 from ..durability.kept_outcome import belongs_to
 from ..durability.last_lives import last_lives_of
-from ..durability.open_mark import UnfinishedRun, read_mark
+from ..durability.open_mark import UnfinishedRun, read_mark, why_foreign
 from ..durability.persistence import RunPersistence
 from ..durability.recovery import Recovery, Search, is_beyond_recovery, stuck_run, take_unfinished
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import journal_key, open_key
-from ..errors import UsageError
+from ..errors import ResumeError, UsageError
 from ..sessions.turn import Turn
-from .following import Following, show_recorded, wait_until_written
+from .follow.following import Following, pause, show_recorded, wait_until_written
 
 if TYPE_CHECKING:
     from ..actor.host import Host
@@ -32,30 +33,66 @@ if TYPE_CHECKING:
     from ..agent.tree import Node
     from .event_log import EventLog
 
-__all__ = ["Beginning", "BeginningOnce", "Opening", "RecoveringAlone", "Resuming"]
+__all__ = [
+    "Beginning",
+    "BeginningOnce",
+    "LookingFirst",
+    "Opening",
+    "RecoveringAlone",
+    "Resuming",
+    "Rules",
+]
 
-Opening: TypeAlias = "Callable[[EventLog, Host, Callable[[CancelRun], object]], Awaitable[RunResult | None]]"
-"""Finds out from where a run starts, and writes that into its state. The last argument is what ends the run later on, from outside.
+Opening: TypeAlias = (
+    "Callable[[EventLog, Host, Callable[[CancelRun], object]], Awaitable[RunResult | None]]"
+)
+"""Finds out where a run starts, and writes that into the run's state.
 
-Returns a result if the run is another process's, or has ended before: it was looked at until its end."""
+The last argument ends the run later, from outside. Returns a result if the run belongs to another
+process or had already ended: it was followed to its end.
+"""
+
+
+_RESENT_SECONDS: Final = 5.0
+"""Seconds that a resent answer waits for the process that received it first."""
+_RESENT_LOOK: Final = 0.05
 
 
 class Beginning:
-    """Of a new run: its turn has come, and where each step is kept, so is that it has begun."""
+    """The opening of a new run: waits for its turn, and records its start if steps are stored."""
 
     __slots__ = ()
 
-    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
+    async def __call__(
+        self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]
+    ) -> RunResult | None:
         if event_log.record.turn is not None:
-            await event_log.record.turn.begin(event_log, system, stop)
-        if (persistence := self._written(event_log, stop)) is not None and not await persistence.begin(event_log, system):
-            run_id = event_log.context.run_id
-            msg = f"run {run_id} is in the store already: a run is begun once."
-            raise UsageError(msg, run=run_id)
+            await event_log.record.turn.begin(
+                event_log, system, stop, partial(self._queue, event_log, system, stop)
+            )
+        if (
+            persistence := self._written(event_log, stop)
+        ) is not None and not await persistence.begin(event_log, system):
+            raise _begun_already(event_log)
         return None
 
-    def _written(self, event_log: EventLog, stop: Callable[[CancelRun], object]) -> RunPersistence | None:
-        """By what the run is written down as begun, if it is."""
+    async def _queue(
+        self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]
+    ) -> None:
+        """Record that the run waits for its turn, so that every process can find it."""
+        persistence = self._written(event_log, stop)
+        if (
+            persistence is not None
+            and persistence.access.is_fenced
+            and not await persistence.queue(event_log, system)
+        ):
+            raise _begun_already(event_log)
+        event_log.record.accept()
+
+    def _written(
+        self, event_log: EventLog, stop: Callable[[CancelRun], object]
+    ) -> RunPersistence | None:
+        """Return the persistence that records the start; None if the start is not recorded."""
         persistence = event_log.persistence
         if persistence is None or (persistence.journal is None and not persistence.keeps_outcome):
             return None
@@ -63,15 +100,48 @@ class Beginning:
         return persistence
 
 
+class LookingFirst:
+    """The opening of a new run that stores nothing before it pauses.
+
+    It still checks, once in each process, that runs may be started in the store.
+    """
+
+    __slots__ = ()
+
+    async def __call__(
+        self,
+        event_log: EventLog,
+        system: Host,  # noqa: ARG002 -- an `Opening`
+        stop: Callable[[CancelRun], object],  # noqa: ARG002 -- an `Opening`
+    ) -> RunResult | None:
+        if event_log.persistence is not None:
+            await event_log.persistence.access.require_released()
+        return None
+
+
+class Rules(NamedTuple):
+    """Which lost runs a Runner continues when a caller passes their `run_id`."""
+
+    max_attempts: int = 3
+    is_pinned: bool = False
+    """True: only runs that the same version of the program started."""
+
+
 class BeginningOnce(Beginning):
-    """Of a run that the caller has named: if it was begun before, it is followed to its end, or continued, if no process works on it."""
+    """The opening of a run with a `run_id`.
 
-    __slots__ = ("_root",)
+    A run that was started before is followed to its end, or continued if no process is running it.
+    """
 
-    def __init__(self, root: Node) -> None:
+    __slots__ = ("_root", "_rules")
+
+    def __init__(self, root: Node, rules: Rules) -> None:
         self._root = root
+        self._rules = rules
 
-    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
+    async def __call__(
+        self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]
+    ) -> RunResult | None:
         if await self._begin_here(event_log, system, stop):
             return None
         persistence = event_log.persistence
@@ -79,32 +149,55 @@ class BeginningOnce(Beginning):
         run, access = persistence.mark.run, persistence.access
         await wait_until_written(system, access, run.agent, run.id)
         await self._check(access, run)
-        has_waited = event_log.new_input_count is not None  # for its turn, and was given what was said before
-        if not has_waited and await self._clear(access, run, system) and await self._begin_here(event_log, system, stop):
+        # For its turn, and received the session's earlier messages.
+        has_waited = event_log.new_input_count is not None
+        if (
+            not has_waited
+            and await self._clear(access, run, system)
+            and await self._begin_here(event_log, system, stop)
+        ):
             return None
-        if event_log.record.turn is None and (recovery := await self._take_over(persistence, system)) is not None:
+        if (
+            event_log.record.turn is None
+            and (recovery := await self._take_over(persistence, system)) is not None
+        ):
             await show_recorded(access, run.id, event_log.record)
             return await Resuming(persistence, None, recovery.image)(event_log, system, stop)
         return await Following(access, run.agent, run.id)(event_log, system, stop)
 
     async def _take_over(self, persistence: RunPersistence, system: Host) -> Recovery | None:
-        """Take it, if no process works on it: who asks for it by its name need not wait for a `recover()`. On its last life, it waits for its turn there."""
+        """Claim the run if no process is running it, so its caller need not wait for `recover()`.
+
+        A run on its last attempt waits for its turn in `recover()`.
+        """
         access, run = persistence.access, persistence.mark.run
         mark = await access.get(open_key(run.agent, run.id))
         if mark is None or await access.holder(open_key(run.agent, run.id)) is not None:
             return None
-        if not (left := read_mark(run.agent, run.id, mark)).steps or Search().is_last_life(left):
+        search = Search(self._rules.max_attempts)
+        if not (left := read_mark(run.agent, run.id, mark)).steps or search.is_last_life(left):
             return None
-        return await take_unfinished(persistence, self._root, system, Search().max_attempts)
+        if self._rules.is_pinned and left.version != run.version:
+            return None  # a process of that version continues it; here it is followed
+        if why_foreign(left, run.app, run.definitions) is not None:
+            return None  # its own program continues it; here it is followed
+        return await take_unfinished(persistence, self._root, system, search.max_attempts)
 
-    async def _begin_here(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> bool:
-        """Begin it, when its turn has come. Returns False if it was begun before."""
+    async def _begin_here(
+        self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]
+    ) -> bool:
+        """Start the run when its turn has come. Returns False if it was started before."""
         persistence, turn = event_log.persistence, event_log.record.turn
         assert persistence is not None
         if turn is not None:
             if await self._is_known(persistence.access, persistence.mark.run):
                 return False
-            await turn.begin(event_log, system, stop)
+            try:
+                await turn.begin(
+                    event_log, system, stop, partial(self._queue, event_log, system, stop)
+                )
+            except _BegunAlready:
+                return False
         if self._written(event_log, stop) is None or await persistence.begin(event_log, system):
             return True
         if turn is not None:
@@ -112,64 +205,106 @@ class BeginningOnce(Beginning):
         return False
 
     async def _clear(self, access: StoreAccess, run: UnfinishedRun, system: Host) -> bool:
-        """Remove what a lost process has left of it, if none of that can be continued. Returns whether that is so."""
+        """Remove the remains of a lost run that cannot be continued.
+
+        Returns True if they were removed.
+        """
         mark = await access.get(open_key(run.agent, run.id))
-        if mark is None or not await is_beyond_recovery(access, left := read_mark(run.agent, run.id, mark)):
+        if mark is None or not await is_beyond_recovery(
+            access, left := read_mark(run.agent, run.id, mark)
+        ):
             return False
-        recovery = await take_unfinished(RunPersistence(access, self._root, left), self._root, system, sys.maxsize)
+        if why_foreign(left, run.app, run.definitions) is not None:
+            return False
+        recovery = await take_unfinished(
+            RunPersistence(access, self._root, left), self._root, system, sys.maxsize
+        )
         if recovery is not None:
             await recovery.persistence.own.give_back()
         return recovery is None
 
     async def _is_known(self, access: StoreAccess, run: UnfinishedRun) -> bool:
-        """Whether it certainly was begun: then no turn of its session is waited for."""
+        """Return True if the run was certainly started: then it need not wait for a turn."""
         ended, mark = await access.get_both(journal_key(run.id), open_key(run.agent, run.id))
         return bool(ended) or mark is not None
 
     async def _check(self, access: StoreAccess, run: UnfinishedRun) -> None:
-        """Raise, if that id belongs to a run of another agent, or with other input."""
+        """Raise if the id belongs to a run of another agent, or with other input."""
         ended, mark = await access.get_both(journal_key(run.id), open_key(run.agent, run.id))
         if await stuck_run(access, run.agent, run.id) is not None:
-            return  # which is said of it
+            return  # reported by the following that comes next
         agent, asked = belongs_to(ended) if ended else (run.agent, None)
         if mark is not None:
             asked = read_mark(run.agent, run.id, mark).input
         elif not ended:
             agent = None  # there is a journal, and it is not this agent's
         if agent != run.agent:
-            msg = f"run(run_id={run.id!r}): this id belongs to a run of {'another agent' if agent is None else repr(agent)}. Give each run an id of its own."
+            msg = (
+                f"run(run_id={run.id!r}): this id belongs to a run of "
+                f"{'another agent' if agent is None else repr(agent)}. Give each run an id of "
+                "its own."
+            )
             raise UsageError(msg, run=run.id)
         if asked != run.input:
-            msg = f"run(run_id={run.id!r}): this run was begun with other messages. The same id means the same run: give another id for another question."
+            msg = (
+                f"run(run_id={run.id!r}): this run was begun with other messages. The same id "
+                "means the same run: give another id for another question."
+            )
             raise UsageError(msg, run=run.id)
+
+
+class _BegunAlready(UsageError):
+    """The store already has a run with this id."""
+
+
+def _begun_already(event_log: EventLog) -> _BegunAlready:
+    run_id = event_log.context.run_id
+    return _BegunAlready(f"run {run_id} is in the store already: a run is begun once.", run=run_id)
 
 
 class Resuming:
-    """Of a run that comes from a store."""
+    """The opening of a run that resumes from a store."""
 
     __slots__ = ("_answers", "_image", "_persistence", "_streaming")
 
-    def __init__(self, persistence: RunPersistence, answers: Answers | None, image: dict[str, Any] | None = None, *, streaming: bool | None = None) -> None:
+    def __init__(
+        self,
+        persistence: RunPersistence,
+        answers: Answers | None,
+        image: dict[str, Any] | None = None,
+        *,
+        streaming: bool | None = None,
+    ) -> None:
         self._persistence = persistence
-        self._answers = answers  # None: it was not interrupted
-        self._image = image  # from which it continues, if that is known already
-        self._streaming = streaming  # None: as before
+        self._answers = answers  # None if the run was not interrupted
+        self._image = image  # state to continue from, if it is already loaded
+        self._streaming = streaming  # None: unchanged
 
-    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
+    async def __call__(
+        self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]
+    ) -> RunResult | None:
         persistence, answers = self._persistence, self._answers
         asked = event_log.context.session.to_dict()
         persistence.own.when_asked(stop)
         image, self._image = self._image, None
         if image is None:
-            image = await persistence.load(system)
+            image = await self._load(system)
+        if image is None:
+            return await Following(
+                persistence.access, persistence.mark.run.agent, persistence.run_id
+            )(event_log, system, stop)
         persistence.restore(image, event_log)
+        if event_log.record.live is not None:
+            event_log.record.live.known_as(persistence.run_id)
         state, record = event_log, event_log.record
         if self._streaming is not None:
             _set_streaming(state, streaming=self._streaming)
         record.said_before = state.lane.entries[-1].message if state.lane.entries else None
         record.last_seq = state.seq
         if answers is not None:
-            answers.give(() if event_log.root is None else walk(event_log.root), persistence.checkpoint_id)
+            answers.give(
+                () if event_log.root is None else walk(event_log.root), persistence.checkpoint_id
+            )
         session_id = event_log.context.session_id
         if event_log.new_input_count is not None and session_id is not None:
             event_log.record.turn = turn = Turn(persistence.access, session_id, "queue", None)
@@ -180,9 +315,31 @@ class Resuming:
         await persistence.go_on(state)
         return None
 
+    async def _load(self, system: Host) -> dict[str, Any] | None:
+        """Return the state that the run continues from.
+
+        None if it already continues with this very answer, which was sent twice.
+        """
+        persistence, save = self._persistence, None if self._answers is None else self._answers.save
+        waits_until = system.clock.monotonic() + _RESENT_SECONDS
+        while not await persistence.knows_answer():
+            try:
+                return await persistence.load(system, save)
+            except ResumeError:
+                # The process that received the answer first may be about to write it, or may be
+                # gone and about to lose its claim.
+                if (
+                    persistence.answer_id is None
+                    or not await persistence.is_claimed()
+                    or system.clock.monotonic() > waits_until
+                ):
+                    raise
+                await pause(system, _RESENT_LOOK)
+        return None
+
 
 class RecoveringAlone:
-    """Of a run that is on its last life: it is taken when its turn has come, and not before."""
+    """The opening of a run on its last attempt: it is claimed only when its turn has come."""
 
     __slots__ = ("_max_attempts", "_root")
 
@@ -190,21 +347,25 @@ class RecoveringAlone:
         self._root = root
         self._max_attempts = max_attempts
 
-    async def __call__(self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]) -> RunResult | None:
+    async def __call__(
+        self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]
+    ) -> RunResult | None:
         persistence = event_log.persistence
         assert persistence is not None
         await last_lives_of(system, persistence.access).wait(persistence.run_id)
         recovery = await take_unfinished(persistence, self._root, system, self._max_attempts)
         if recovery is not None:
             return await Resuming(persistence, None, recovery.image)(event_log, system, stop)
-        return await Following(persistence.access, self._root.name, persistence.run_id)(event_log, system, stop)
+        return await Following(persistence.access, self._root.name, persistence.run_id)(
+            event_log, system, stop
+        )
 
 
 def _set_streaming(state: RunState, *, streaming: bool) -> None:
-    """Let what comes of the run from now on stream, or not."""
+    """Turn streaming on or off for the rest of the run."""
     state.input = AgentInput(state.input.messages, streaming)
     for invocation in () if state.root is None else walk(state.root):
         dialogue, window = invocation.assignment.dialogue, invocation.window
         dialogue.input = AgentInput(dialogue.input.messages, streaming)
         if window.input is not None:
-            invocation.window = replace(window, input=AgentInput(window.input.messages, streaming))
+            invocation.window = window.replace(input=AgentInput(window.input.messages, streaming))

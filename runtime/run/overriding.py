@@ -1,6 +1,6 @@
-"""The part of a `Runner` that is for tests: models and tools that are replaced for a while.
+"""The part of a `Runner` that replaces models and tools for a test.
 
-Owns: the method. It must never change what runs have that begin elsewhere.
+Only runs that start within the override are affected.
 """
 
 from __future__ import annotations
@@ -19,17 +19,24 @@ __all__ = ["Overriding"]
 
 
 class Overriding:
-    """A Runner's agents with other models and tools."""
+    """The override method of a `Runner`."""
 
     _factory: RunFactory
 
     def override(
-        self, *, model: ChatModel | str | Mapping[str, ChatModel | str] | None = None, tools: Mapping[str, Callable[..., object]] | None = None
+        self,
+        *,
+        model: ChatModel | str | Mapping[str, ChatModel | str] | None = None,
+        tools: Mapping[str, Callable[..., object]] | None = None,
     ) -> AbstractContextManager[None]:
-        """Other models and tools, in a test: `with runner.override(model=ScriptedModel([...]), tools={"charge": fake_charge}):`.
+        """Replace models and tools in a test.
 
-        `model` is for every agent of the tree, or a mapping of agents' names to models; `tools` replaces each tool of that name by a function or a `Tool`, in
-        whichever agent it is. That holds for the runs of this Runner which begin, or are resumed, in the block and in the tasks that are begun there: with
-        all their sub-agents, handoffs and agents that are tools. Other tasks, threads and Runners have what they had; blocks within a block add to it.
+            with runner.override(model=ScriptedModel([...]), tools={"charge": fake_charge}): ...
+
+        `model` applies to every agent of the tree, or maps agents' names to models. `tools`
+        replaces each tool of that name with a function or a `Tool`, whichever agent has it. The
+        override applies to runs of this Runner that start or resume in the block, or in tasks
+        created there, including their sub-agents, handoffs and agents used as tools. Other tasks,
+        threads and Runners are not affected. Nested blocks add to the outer one.
         """
         return override_of(self._factory, self._factory.tree, model, tools)

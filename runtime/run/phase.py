@@ -1,7 +1,7 @@
-"""Where a run is in its life, and in whose hands it is.
+"""The phases of a run, and which process owns it.
 
-Owns: these values, which say all that several objects have to know of a run's course. The run's supervisor moves them; everything else of a run reads
-them. They must never go back.
+These values carry everything that several objects must know about a run's progress. The run's
+supervisor changes them, and the run's other objects only read them.
 """
 
 from __future__ import annotations
@@ -12,30 +12,36 @@ __all__ = ["Ownership", "Promise", "RunPhase"]
 
 
 class RunPhase(IntEnum):
-    """Where a run is in its life. It moves forward only."""
+    """The phase of a run. It only moves forward."""
 
     PENDING = 0
-    """It was made, and its supervisor has not begun."""
+    """The run was created, and its supervisor has not started."""
     OPENING = 1
-    """Its supervisor finds out from where it starts: a turn of its session, a checkpoint, a journal."""
+    """The supervisor finds out where the run starts: a session turn, a checkpoint, a journal."""
     PLAYING = 2
-    """Agents are at work."""
+    """Agents are running."""
     STOPPING = 3
-    """It was asked to end at a safe point: what is under way goes on to the next one, and nothing new begins."""
+    """The run will end at a safe point: running work continues to it, and nothing new starts."""
     ENDING = 4
-    """No agent is cast any more. Those at work are being ended, and what they have come to is saved."""
+    """No agent is called any more.
+
+    Running agents are being ended, and their results are saved.
+    """
     REFUSED = 5
-    """It could not begin. Why is raised where the run is first awaited or iterated."""
+    """The run could not start. The reason is raised where the run is first awaited or iterated."""
     KEEPING = 6
-    """No agent is at work. Its end is written."""
+    """All agents have ended. The end is being written."""
     HOOKS = 7
-    """The hook at its end is under way."""
+    """The hook for the end is running."""
     ENDED = 8
-    """Nothing will come any more."""
+    """The run has fully ended."""
 
     @property
     def is_cuttable(self) -> bool:
-        """Whether what the supervisor is doing may be cancelled: anything but agents' work, which it ends itself, and what is being written."""
+        """True if the supervisor's current work may be cancelled.
+
+        Excluded are the agents' work, which the supervisor ends itself, and writes to the store.
+        """
         return self in _CUTTABLE
 
 
@@ -43,17 +49,17 @@ _CUTTABLE = frozenset((RunPhase.PENDING, RunPhase.OPENING, RunPhase.HOOKS))
 
 
 class Ownership(Enum):
-    """Who may write what happens in a run."""
+    """The right to write the events of a run."""
 
     OURS = "ours"
     LOST = "lost"
-    """Another process may have it by now: nothing of it is written here any more."""
+    """Another process may have claimed the run, so this one writes nothing more."""
 
 
 class Promise(Enum):
-    """What is said to other processes of a run that has ended here."""
+    """What the store tells other processes about a run that has ended here."""
 
     NONE = "none"
-    """There is nothing left to do, or it waits for an answer."""
+    """Nothing is left to do, or the run waits for an answer."""
     UNFINISHED = "unfinished"
-    """Another process is to find it and to continue it."""
+    """Another process must find the run and continue it."""

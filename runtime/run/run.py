@@ -1,75 +1,111 @@
-"""A run, as its caller sees it: its events, its result, its end.
+"""A run as its caller sees it: its events, its result, its end.
 
-Owns: the front of a run for every kind of code: `async for` and `await` on any event loop, `for` and `result()` in any thread without one. The run itself
-lives on the loop of its system. It must never touch the run from elsewhere but through that loop.
+`Run` works in every kind of code: `async for` and `await` on any event loop, `for` and `result()`
+in a thread without one. The run itself lives on its system's loop, and `Run` reaches it only
+through that loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import aclosing
 from enum import Enum
 from functools import partial
 from threading import get_ident
 from time import time
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, Self, TypeAlias, get_args
+from warnings import warn
 
 from ..actor.steps import is_about_to_begin
 from ..agent.run_messages import CancelMode, CancelRun
 from ..data.events import AgentEvent
+from ..data.output_type import OutputT_co
 from ..data.run_result import RunResult, RunStatus
-from ..errors import UsageError
-from ..system.loop_door import LoopDoor, refuse_on_a_loop
+from ..errors import OffbookError, UsageError
+from ..system import fork
+from ..system.loop_door import LoopDoor, NotEnded, refuse_on_a_loop
+from ..system.state import SystemState
+from ..unpicklable import Unpicklable
 from .cancellation import request_stop
 from .event_iterator import Events
 from .run_record import RunRecord
 
 if TYPE_CHECKING:
-    import threading
-
     from ..actor.loop_cell import LoopCell
     from ..agent.tree import Node
+    from ..durability.store_access import StoreAccess
     from ..system.system import ActorSystem
     from .event_log import EventLog
     from .opening import Opening
 
-__all__ = ["CancelHandle", "OnLeave", "Run", "end_of", "seen_of"]
+__all__ = [
+    "CancelHandle",
+    "OnLeave",
+    "Run",
+    "end_of",
+    "is_follower",
+    "only_follows",
+    "rest_of",
+    "seen_of",
+    "was_followed",
+]
 
 _MODES: Final = get_args(CancelMode)
+_NEVER_STARTED: Final = (
+    "run {} of {!r} was never started: where it was made, no event loop was running. Call "
+    "its result() or start(), iterate it, or make it with "
+    "detached=True or a run_id, which starts it at once."
+)
 
 
 class OnLeave(Enum):
-    """What becomes of a run whose consumer leaves before its end."""
+    """The fate of a run whose consumer leaves before the end."""
 
     CANCELS = "cancels"
-    """It is cancelled."""
+    """The run is cancelled."""
     RESTS = "rests"
-    """It is cancelled if the consumer left by its own will. If the consumer was cancelled, the run is brought to rest, and is continued by `recover()`."""
+    """The run is cancelled if the consumer left deliberately.
+
+    If the consumer itself was cancelled, the run pauses, and `recover()` continues it.
+    """
     STAYS = "stays"
-    """It goes on: it is detached."""
+    """The run continues, because it is detached."""
 
 
 class Launcher(Protocol):
-    """What begins the runs of one Runner."""
+    """The operations of a Runner that start and follow runs."""
 
     @property
-    def starting(self) -> threading.Lock: ...  # held while a run is started, for two threads may both be the first to use it
-    @property
     def tree(self) -> Node: ...
+    @property
+    def access(self) -> StoreAccess | None: ...
+    def follow(self, access: StoreAccess, run_id: str, after: int, /, *, waits: bool) -> Run: ...
     def choose_system(self) -> ActorSystem: ...
-    def launch(self, system: ActorSystem, event_log: EventLog, opening: Opening | None, timeout: float | None, /) -> LoopCell: ...
+    def launch(
+        self,
+        system: ActorSystem,
+        event_log: EventLog,
+        opening: Opening | None,
+        timeout: float | None,
+        /,
+    ) -> LoopCell: ...
 
 
 Plan: TypeAlias = "tuple[EventLog, Opening | None, float | None]"
-"""With what a run is to begin."""
+"""Everything needed to start a run."""
 
 
-class Run:
-    """One run of an agent. It starts when it is made, if an event loop is running there, and else at its first use.
+class Run(Unpicklable, Generic[OutputT_co]):
+    """One run of an agent.
+
+    A run starts when it is created, if an event loop is running there or if it is detached, has a
+    `run_id`, or answers an interrupt. Otherwise it starts when it is first used.
 
         async for event in run: ...      # or, where no loop is running: for event in run: ...
         result = await run               # or, where no loop is running: run.result()
 
-    A consumer that leaves the iteration before its end cancels the run. A run without a consumer plays to its end.
+    A consumer that leaves the iteration early cancels the run. A run without a consumer runs to its
+    end.
     """
 
     __slots__ = (
@@ -85,40 +121,74 @@ class Run:
         "_system",
     )
 
+    __why_not_pickled__ = (
+        "it belongs to the event loop that it runs on. Pass its id: in a process with the same "
+        "store, runner.attach(run.id) follows it."
+    )
+
     def __init__(self, launcher: Launcher, plan: Plan, on_leave: OnLeave = OnLeave.CANCELS) -> None:
         event_log = plan[0]
         self._launcher = launcher
-        self._persistence = event_log.persistence  # None: it is kept nowhere
+        self._persistence = event_log.persistence  # None if the run is not stored
         self._record = event_log.record
         self._on_leave = on_leave
-        self._plan: Plan | None = plan  # None when it has been launched: then it keeps nothing of the run alive but the record
-        self._system: ActorSystem | None = None  # that it lives in; None until it is started
+        self._plan: Plan | None = (
+            # None once the run is launched, so that a finished run keeps only its record alive.
+            plan
+        )
+        self._system: ActorSystem | None = None  # the run's system; None until it is started
         self._supervisor: LoopCell | None = None
-        self._forward: Callable[[CancelMode, float | None], object] | None = None  # takes cancel() to the process that has the run
+        # Forwards cancel() to the process that runs it.
+        self._forward: Callable[[CancelMode, float | None], object] | None = None
         self._iterated = False
 
     def __repr__(self) -> str:
-        return f"<Run {self.id} of {self._record.agent_name!r}: {self.status.value}>"
+        # When asyncio.create_task, TaskGroup.create_task or asyncio.run refuses a Run, this text is
+        # all that the user sees of it.
+        return (
+            f"<Run {self.id} of {self._record.agent_name!r}: {self.status.value}; run.wait() is "
+            "its coroutine>"
+        )
 
     def __del__(self) -> None:
-        # Its events will never be read: a run that waits for its consumer would wait for ever. An iteration keeps its run.
-        system = self._system
-        if system is not None and self._record.result is None and not system.loop.is_closed():
-            system.on_loop(self._record.discard)
+        # Nobody will read the events, so the run must not wait for a consumer. An iteration holds a
+        # reference to its run, so it cannot be affected.
+        record = self._record
+        if record.result is None:
+            system = self._system
+            if system is None:
+                if record.is_told is None:
+                    warn(
+                        _NEVER_STARTED.format(self.id, record.agent_name),
+                        RuntimeWarning,
+                        stacklevel=2,
+                        source=self,
+                    )
+            elif not system.loop.is_closed():
+                system.on_loop(record.leave)
 
     @property
     def id(self) -> str:
-        """The run's id. One that is resumed has that of the run that it continues, as soon as its checkpoint was found."""
+        """The run's id.
+
+        A resumed run takes the id of the run that it continues as soon as its checkpoint is found.
+        """
         return self._record.context.run_id
 
     @property
     def checkpoint_id(self) -> str | None:
-        """Under which it is kept when it is interrupted or cancelled; None if it is not."""
-        return None if self._persistence is None else self._persistence.checkpoint_id
+        """The checkpoint's id if the run is interrupted or cancelled; None if it is not stored.
+
+        While the run is paused, the id is bound to the checkpoint at which it paused.
+        """
+        if self._persistence is None:
+            return None
+        rests = self.status in (RunStatus.INTERRUPTED, RunStatus.CANCELLED)
+        return self._persistence.handed_out if rests else self._persistence.checkpoint_id
 
     @property
     def status(self) -> RunStatus:
-        """Where it is in its life."""
+        """The run's current status."""
         record = self._record
         if record.result is not None:
             return record.result.status
@@ -129,28 +199,47 @@ class Run:
     # --- starting ---
 
     def start(self) -> None:
-        """Start it, if it has not been started."""
-        if self._system is not None:
+        """Start the run, unless it is already started."""
+        if self._plan is None:
             return
-        launcher = self._launcher
-        system = launcher.choose_system()  # not under the lock: it may wait for a loop, on which another thread's call may wait for the lock
-        with launcher.starting:
-            if self._system is None:
-                system.on_loop(self._start_here, system)
-                self._system = system  # what others send to the loop from here on comes after the start
+        try:
+            # Outside the lock, because it may wait for a loop on which another call waits for the
+            # lock.
+            system = self._system or self._launcher.choose_system()
+            with fork.starting:
+                # Assign the system first. A signal handler may raise at any point, and a second
+                # call then reaches the same loop, where the run is started only once.
+                self._system = self._system or system
+                if not self._system.on_loop(self._start_here, self._system):
+                    self._system.check()
+        except Exception:
+            self.set_told()
+            raise
 
     def start_here(self, system: ActorSystem) -> None:
-        """The same, for one that was just made, on the loop of the system in which it is to live."""
+        """Start a run that was just created, on the loop of its system."""
         self._start_here(system)
         self._system = system
 
+    def set_told(self) -> None:
+        """Record that the run was not started and that its caller received the exception."""
+        self._record.is_told = True
+
+    def set_begun_before(self) -> None:
+        """Record that the run continues a stored run.
+
+        If it fails before it starts, the stored run remains available to `recover()`.
+        """
+        self._record.begun_before = True
+
     def _start_here(self, system: ActorSystem) -> None:
         plan, self._plan = self._plan, None
-        assert plan is not None
+        if plan is None:
+            return
         self._record.started = time()
         try:
             self._supervisor = self._launcher.launch(system, *plan)
-        except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
+        except Exception as problem:  # noqa: BLE001 -- raised where the run is first awaited or iterated
             self._record.refuse(problem)
             self._record.give_up()
 
@@ -160,21 +249,33 @@ class Run:
         return self._system
 
     def _door(self) -> LoopDoor:
-        """The way to the loop that it lives on."""
+        """Return access to the run's event loop."""
         return LoopDoor(self._started(), "run", self._record.context)
 
     # --- the end ---
 
-    def __await__(self) -> Generator[object, None, RunResult]:
+    def __await__(self) -> Generator[object, None, RunResult[OutputT_co]]:
         system = self._system or self._started()
         here = get_ident() == system.dispatcher.thread or self._record.result is not None
         return self._ends() if here else self._door().call(self._finished).__await__()
 
-    async def _finished(self, *, leaving_cancels: bool = True) -> RunResult:
-        """Wait for the end, on the run's own loop. A wait that is cancelled here cancels the run, unless it only ran out of time."""
+    async def wait(self) -> RunResult[OutputT_co]:
+        """Wait for the end, as a coroutine, for callers that accept no other awaitable.
+
+        Examples: `asyncio.create_task(run.wait())`, `asyncio.run(runner.query(...).wait())`.
+        """
+        return await self
+
+    async def _finished(self, *, leaving_cancels: bool = True) -> RunResult[OutputT_co]:
+        """Wait for the end on the run's own loop.
+
+        Cancelling this wait cancels the run, but a timeout of the wait does not.
+        """
         return await _End(self, leaving_cancels=leaving_cancels)
 
-    def _ends(self, leaving_cancels: bool = True) -> Generator[object, None, RunResult]:  # noqa: FBT001, FBT002 -- for speed
+    def _ends(
+        self, *, leaving_cancels: bool = True
+    ) -> Generator[object, None, RunResult[OutputT_co]]:
         record = self._record
         if not self._iterated:
             record.discard()
@@ -188,32 +289,65 @@ class Run:
                     self._abandon_here(cancelled=True)
                 raise
         if record.problem is not None:
-            raise record.problem
+            record.check()
         assert record.result is not None
         return record.result
 
-    def result(self, timeout: float | None = None) -> RunResult:
-        """Block until the run has ended. In a coroutine, write `await run`."""
+    def result(self, timeout: float | None = None) -> RunResult[OutputT_co]:
+        """Block until the run has ended. In a coroutine, write `await run`.
+
+        If Ctrl-C, an exit or an exception from a signal handler ends the wait, the run ends too,
+        unless it is detached. A `timeout` leaves it running.
+        """
         record = self._record
         if record.result is not None:
             return record.result
         self._refuse_on_a_loop("run.result()", "await run")
-        door = self._door()
         ended = lambda: record.result is not None  # noqa: E731 -- read where the wait ends
         try:
-            result = door.block(partial(self._finished, leaving_cancels=False), "run.result()", "await run", timeout=timeout, has_ended=ended)
-        except KeyboardInterrupt:
-            door.system.on_loop(self._leave_here, "it was interrupted from the keyboard")
+            wait = partial(self._finished, leaving_cancels=False)
+            result = self._door().block(
+                wait, "run.result()", "await run", timeout=timeout, has_ended=ended
+            )
+        except (NotEnded, OffbookError):
+            raise  # the run continues, or has not started
+        except BaseException as error:
+            self._stop_waiting(error)
             raise
         result = result or record.result
         assert result is not None
         return result
 
-    def cancel(self, mode: CancelMode = "immediate", *, timeout: float | None = None) -> CancelHandle:
-        """End the run. From any thread. Await what is returned to know whether it was cancelled, or had come to its end before.
+    def _stop_waiting(self, error: BaseException) -> None:
+        """End the run after something else ended a thread's wait for it.
 
-        `"immediate"` cuts short what is under way; `"after_model"` waits for the calls of models that are under way, `"after_tools"` also for the
-        tools that these want. After `timeout` seconds it is cut short all the same. Of several calls the strictest counts, and the earliest deadline.
+        The cause is Ctrl-C, an exit, or an exception from a signal handler or another thread.
+        """
+        system = self._system
+        if (
+            system is not None
+            and self._record.result is None
+            and self._on_leave is not OnLeave.STAYS
+        ):
+            keyboard = isinstance(error, KeyboardInterrupt)
+            reason = (
+                "it was interrupted from the keyboard"
+                if keyboard
+                else f"the wait for its result ended with {type(error).__name__}"
+            )
+            system.on_loop(self._leave_here, reason)
+
+    def cancel(
+        self, mode: CancelMode = "immediate", *, timeout: float | None = None
+    ) -> CancelHandle:
+        """Cancel the run, from any thread.
+
+        Await the returned handle to learn whether the run was cancelled or had ended before.
+
+        `"immediate"` interrupts running work. `"after_model"` waits for running model calls, and
+        `"after_tools"` also for the tools that these calls request. After `timeout` seconds the run
+        is interrupted in any case. If cancel() is called more than once, the strictest mode and the
+        earliest deadline apply.
         """
         if mode not in _MODES:
             msg = f"cancel({mode!r}): give one of {', '.join(map(repr, _MODES))}."
@@ -228,40 +362,75 @@ class Run:
         return CancelHandle(self)
 
     def forward_cancel(self, forward: Callable[[CancelMode, float | None], object]) -> Self:
-        """It only looks on: `cancel()` calls that, on the loop, and the run is looked at until it has ended."""
+        """Make `cancel()` call `forward` on the loop, for a `Run` that only follows another run.
+
+        The followed run is observed until it has ended.
+        """
         self._forward = forward
         return self
 
-    def _cancel_here(self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None) -> None:
+    def _cancel_here(
+        self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None
+    ) -> None:
         request_stop(self._supervisor, self._record, CancelRun(reason, mode, timeout))
 
     def when_finished(self, callback: Callable[[], object]) -> None:
-        """Call it, on the run's own loop, when nothing of it is left; now, if that is so."""
+        """Call `callback` on the run's own loop once the run has fully ended; now, if it has."""
         self._record.when_finished(callback)
 
+    async def accepted(self) -> Self:
+        """Wait until the run has started, or is stored as waiting for its turn in a session.
+
+        From then on every process finds it with `attach` and `info`. Raises the error that prevents
+        the run from starting. It consumes no events: iterate or await the run afterwards, or drop
+        it.
+        """
+        record = self._record
+        if not record.is_accepted and not record.has_ended:
+            await self._door().call(record.wait_accepted)
+        record.check()
+        if not record.is_accepted and record.result is not None and record.result.error is not None:
+            raise record.result.error
+        return self
+
     async def wait_ended(self) -> None:
-        """Wait until nothing of it is left, without reading its events. One that was never begun is not waited for."""
+        """Wait until the run has fully ended, without reading its events.
+
+        Returns at once if the run was never started.
+        """
         if self._system is not None and not self._record.has_ended:
             await self._door().call(self._record.wait_ended)
 
     async def aclose(self) -> None:
-        """Cancel it, if it has not ended, and wait until nothing of it is left."""
+        """Cancel the run if it has not ended, and wait until it has fully ended."""
         if self._record.result is None and self._record.problem is None:
             self._started().on_loop(self._cancel_here, "it was closed")
             await self._door().call(self._finished)
 
     def _refuse_on_a_loop(self, call: str, instead: str) -> None:
-        """Raise, if an event loop is running in this thread. A run that was made for this call alone is not to do anything then."""
+        """Raise if an event loop is running in this thread.
+
+        A run that was created for this call alone is called off first.
+        """
         try:
             refuse_on_a_loop(call, instead, self.id)
         except UsageError:
+            self.set_told()
             self._call_off()
             raise
 
     def _call_off(self) -> None:
-        """Let it end before its first agent begins, if that is still possible: only where the loop has had no turn since the start."""
+        """End the run before its first agent starts, if possible.
+
+        This is possible only while the loop has not run since the start.
+        """
         supervisor = self._supervisor
-        if supervisor is None or self._iterated or self._record.result is not None or not self._door().is_here:
+        if (
+            supervisor is None
+            or self._iterated
+            or self._record.result is not None
+            or not self._door().is_here
+        ):
             return
         agents = tuple(supervisor.children or ())
         if all(is_about_to_begin(agent.task) for agent in agents):
@@ -274,10 +443,33 @@ class Run:
     def __aiter__(self) -> Events:
         return self._events()
 
+    async def text_stream(self) -> AsyncGenerator[str, None]:
+        """Yield the agents' text as it arrives: deltas if the model streams, else whole messages.
+
+        This is the run's one consumer, like `async for event in run`. Raises the error that the run
+        failed with.
+        """
+        streamed: set[str] = set()  # invocations whose current message has arrived as deltas
+        async with aclosing(self._events()) as events:
+            async for event in events:
+                delta, message = event.delta, event.message
+                if delta is not None:
+                    if event.error is None and delta.content:
+                        streamed.add(event.invocation_id)
+                        yield delta.content
+                elif message is not None and message.role == "assistant":
+                    if event.invocation_id not in streamed and message.text:
+                        yield message.text
+                    streamed.discard(event.invocation_id)
+        (await self).raise_for_error()
+
     async def batches(self, most: int = 256) -> AsyncGenerator[list[AgentEvent], None]:
-        """The events as they are ready, all at once that are, `most` of them: for what sends them on. It is one consumer, as `async for event in run` is."""
+        """Yield lists of the events that are ready, at most `most` in each, to forward them.
+
+        This is the run's one consumer, like `async for event in run`.
+        """
         if not isinstance(most, int) or most < 1:
-            msg = f"run.batches({most!r}): give a number of events, 1 or more."
+            msg = f"run.batches(): most must be a number of events, 1 or more, got {most!r}."
             raise UsageError(msg, run=self.id)
         events = self._events()
         try:
@@ -294,16 +486,26 @@ class Run:
         door = self._door()
         record = self._record
         result = record.result
-        if result is not None and self._iterated and (record.was_read or record.is_discarded):
-            return Events(self._record, door, self._abandon, result.events)  # once more, but for the pieces of messages
+        if result is not None and self._iterated:
+            # Replayed, without the deltas.
+            return Events(self._record, door, self._abandon, result.events)
         if record.is_discarded:
-            msg = f"the events of run {self.id} are consumed already, by `await run` or `run.result()`: they are in `result.events`. Iterate first, then await."
+            msg = (
+                f"the events of run {self.id} are consumed already, by `await run` or "
+                "`run.result()`: they are in `result.events`. Iterate first, then await."
+            )
+            raise UsageError(msg, run=self.id)
+        if self._iterated and record.problem is None:
+            msg = (
+                f"run {self.id} is being iterated already. Have that consumer hand the events "
+                f"on, or follow the run: runner.attach({self.id!r})."
+            )
             raise UsageError(msg, run=self.id)
         self._iterated = True
         return Events(self._record, door, self._abandon)
 
     def _abandon(self, *, cancelled: bool = False) -> None:
-        """The consumer has left before the end: by its own will, or because it was cancelled."""
+        """End the run as its policy requires, after the consumer left early."""
         system = self._system
         if system is not None and self._record.result is None and not system.loop.is_closed():
             system.on_loop(partial(self._abandon_here, cancelled=cancelled))
@@ -318,28 +520,43 @@ class Run:
             self._cancel_here("its consumer has gone away")
 
     def _leave_here(self, reason: str) -> None:
-        """That the run is to end is the will of no caller: one of which each step is recorded is left for `recover()`."""
+        """End the run when no caller asked for it.
+
+        If every step is recorded, the run is left for `recover()`. A draining system pauses it once
+        its running tools finish, and records their results.
+        """
         if self._on_leave is OnLeave.RESTS:
-            request_stop(self._supervisor, self._record, CancelRun(f"{reason}; recover() continues the run", unfinished=True, begins_first=True))
+            if self._system is not None and self._system.state is SystemState.DRAINING:
+                return
+            request_stop(
+                self._supervisor,
+                self._record,
+                CancelRun(
+                    f"{reason}; recover() continues the run", unfinished=True, begins_first=True
+                ),
+            )
         else:
             self._cancel_here(reason)
 
 
-class _End:
-    """To be awaited in a coroutine."""
+class _End(Generic[OutputT_co]):
+    """An awaitable for the end of a run."""
 
     __slots__ = ("_leaving_cancels", "_run")
 
-    def __init__(self, run: Run, *, leaving_cancels: bool) -> None:
+    def __init__(self, run: Run[OutputT_co], *, leaving_cancels: bool) -> None:
         self._run = run
         self._leaving_cancels = leaving_cancels
 
-    def __await__(self) -> Generator[object, None, RunResult]:
+    def __await__(self) -> Generator[object, None, RunResult[OutputT_co]]:
         return self._run._ends(leaving_cancels=self._leaving_cancels)
 
 
 class _OfResult:
-    """Says what is missing, where a run is taken for its result. Not `__getattr__`: in a class that has one, every look at an attribute takes longer."""
+    """A descriptor that points from a `Run` to the attribute of its result.
+
+    The class avoids `__getattr__`, because it would slow down every attribute access.
+    """
 
     __slots__ = ("_name",)
 
@@ -348,13 +565,16 @@ class _OfResult:
 
     def __get__(self, run: object, owner: type | None = None) -> NoReturn:
         name = self._name
-        msg = f"a Run has no {name!r}: its result has. Write `(await run).{name}`, or `run.result().{name}` where no event loop is running."
+        msg = (
+            f"a Run has no {name!r}: its result has. Write `(await run).{name}`, or "
+            f"`run.result().{name}` where no event loop is running."
+        )
         raise AttributeError(msg, name=name, obj=run)
 
 
 def _point_to_result() -> None:
     for name in vars(RunResult).keys() - vars(Run).keys():
-        if not name.startswith("_"):
+        if not name.startswith("_") and name != "run_id":  # a Run has that as `id`
             setattr(Run, name, _OfResult(name))
 
 
@@ -362,7 +582,10 @@ _point_to_result()
 
 
 class CancelHandle:
-    """What `Run.cancel()` returns: awaited, it says whether the run was cancelled (True), or had come to its end before."""
+    """The handle that `Run.cancel()` returns.
+
+    Awaiting it returns True if the run was cancelled, and False if it had ended before.
+    """
 
     __slots__ = ("_run",)
 
@@ -376,15 +599,45 @@ class CancelHandle:
         return (await self._run).status is RunStatus.CANCELLED
 
     def result(self, timeout: float | None = None) -> bool:
-        """The same, where no event loop is running."""
+        """Block for the answer, where no event loop is running."""
         return self._run.result(timeout).status is RunStatus.CANCELLED
 
 
 def end_of(run: Run) -> tuple[RunRecord, LoopDoor | None]:
-    """By what the end of a run can be waited for without keeping the run itself, whose consumer may be gone. Without a door, it is not started."""
+    """Return what a caller needs to await the end of a run without keeping the `Run` alive.
+
+    The second value is None if the run is not started.
+    """
     return run._record, None if run._system is None else run._door()
 
 
+def rest_of(run: Run, after: int) -> Run | None:
+    """Follow a paused run from event `after`, through its interrupts to its end.
+
+    None if no store lists the run.
+    """
+    access = run._launcher.access
+    is_stored = run._persistence is not None or run._record.follows
+    if access is None or not access.lists_runs or not is_stored:
+        return None
+    return run._launcher.follow(access, run.id, after, waits=True)
+
+
+def is_follower(run: Run) -> bool:
+    """Return True if `run` only follows another run."""
+    return run._record.follows
+
+
+def only_follows(run: Run) -> bool:
+    """Return True if following ended before the followed run did."""
+    return run._record.follows and run._record.followed is None
+
+
+def was_followed(run: Run) -> bool:
+    """Return True if another caller started the run, or if it had already ended."""
+    return run._record.followed is not None
+
+
 def seen_of(run: Run) -> tuple[RunRecord, Node]:
-    """What a run has shown so far, and the tree that it plays."""
+    """Return the record of a run and the agent tree that it runs."""
     return run._record, run._launcher.tree

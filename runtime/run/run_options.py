@@ -1,22 +1,27 @@
-"""The options of one run, as types for the methods that pass them on.
+"""The options of a `Runner` and of one run, as types for functions that forward them.
 
-Owns: the names and types of what `Runner.run` takes beside the messages. It must never hold a default or a check: those are `Runner.run`'s.
+Defaults and checks are in `Runner`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
+from ..agent.history import HistoryPolicy, HistoryRewriter
+from ..agent.hooks import RunHooks
 from ..agent.options import OptionsLike
 from ..data.chat import Message
 from ..durability.open_mark import UnfinishedRun
 
-__all__ = ["Given", "RunOptions", "SearchOptions", "TurnOptions"]
+__all__ = ["Given", "ResumeOptions", "RunOptions", "RunnerOptions", "SearchOptions", "TurnOptions"]
 
 
 class TurnOptions(TypedDict, total=False):
-    """The options of one turn of a session. Write `**options: Unpack[TurnOptions]` in a function of your own that passes them on."""
+    """The options of one turn of a session.
+
+    Write `**options: Unpack[TurnOptions]` in a function that forwards them.
+    """
 
     checkpoint_id: str | None
     session_values: Mapping[str, object] | None
@@ -30,9 +35,42 @@ class TurnOptions(TypedDict, total=False):
 
 
 class RunOptions(TurnOptions, total=False):
-    """The options of `Runner.run`. Write `**options: Unpack[RunOptions]` in a function of your own that passes them on."""
+    """The options of `Runner.run`.
+
+    Write `**options: Unpack[RunOptions]` in a function that forwards them.
+    """
 
     session_id: str | None
+
+
+class ResumeOptions(TypedDict, total=False):
+    """The options of `Runner.resume`."""
+
+    data: object
+    tool_options: OptionsLike
+    session_values: Mapping[str, object] | None
+    options: OptionsLike
+    streaming: bool | None
+    timeout: float | None
+    context: object
+    answer_id: str | None
+
+
+class RunnerOptions(TypedDict, total=False):
+    """The options of `Runner`, without `system` and `store`."""
+
+    streaming: bool
+    durability: Literal["none", "interrupt", "step"]
+    max_transfers: int
+    hooks: RunHooks | None
+    event_buffer: int
+    keep: Literal["unfinished", "all"] | float | None
+    version: str | None
+    app: str | None
+    skip_transfer_messages: bool
+    handoff_input_filter: Callable[[Any], object] | None
+    history: HistoryPolicy | HistoryRewriter | None
+    coalesce_deltas: bool
 
 
 class SearchOptions(TypedDict, total=False):
@@ -45,7 +83,7 @@ class SearchOptions(TypedDict, total=False):
 
 
 class Given(NamedTuple):
-    """What a run is begun with."""
+    """The arguments that start a run."""
 
     messages: str | Message | Sequence[Message]
     checkpoint_id: str | None

@@ -1,15 +1,17 @@
 """The single writer of a run: every event is a message to it.
 
-Owns: the run's phase, and so how the run begins and how it ends: by itself, by an interrupt, by being cancelled now or at the next safe point; and that it
-is kept when it does. Which agents play is decided by `Casting`, what has happened is written by `EventLog`. Each message is one transition, which waits for
-nothing and returns its effects; they are carried out in one place. It must never run an agent's code.
+The supervisor owns the run's phase. It decides how the run starts and ends: normally, by an
+interrupt, or by cancellation, immediate or at a safe point. It also saves the run at that point.
+`Casting` decides which agents run, and `EventLog` writes the events. Each message is one
+transition, which never waits and returns its effects. One method carries these out. Agent code runs
+in the agents' own actors, not here.
 """
 
 from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from ..actor.direct import OVER, stop_actor
 from ..actor.lifecycle import stop_when_childless
@@ -33,7 +35,9 @@ from ..agent.run_messages import (
 from ..agent.tree import Node
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
-from ..errors import RunCancelled, RunLost, UnderstudyError
+from ..durability.kept_outcome import rebuilt
+from ..errors import OffbookError, ResumeError, RunCancelled, RunLost, StoreError, ValueRefused
+from ..log import loggers
 from .cancellation import PendingStop, end_if_wanted, request_stop, stop_run_of, stopped_at
 from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
@@ -49,22 +53,40 @@ if TYPE_CHECKING:
 __all__ = ["RunSupervisor"]
 
 _DRAIN_SHARE: Final = 0.9
-"""Of the time that a drain may take: after that, what has not come to a safe point is cut short, so that there is time to keep it."""
+"""The share of the drain's timeout that a run gets to reach a safe point.
+
+The rest of the time is for saving the runs that are interrupted then.
+"""
 
 _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
 _KEEPING: Final = RunPhase.KEEPING
+_NOT_STORED: Final = (
+    "Run %s of %s waits for an answer, and no store keeps it: it cannot be resumed. Give the "
+    "Runner a store: store=SQLiteStore('runs.db')."
+)
 _NO_PROMISE: Final = Promise.NONE
 
 
 class RunSupervisor(Casting):
-    """One run."""
+    """The supervisor of one run."""
 
-    __when_slow__: ClassVar[str] = "What a run calls on the loop must not block: its RunHooks, its history=, its store, and what consumes its events."
+    __when_slow__: ClassVar[str] = (
+        "What a run calls on the loop must not block: its RunHooks, its history=, its store, "
+        "and what consumes its events."
+    )
 
     __slots__ = ("_opening", "_pending_stop", "_promise", "_root")
 
-    def __init__(self, cell: Cell, root: Node, event_log: EventLog, max_transfers: int, timeout: float | None, opening: Opening | None) -> None:
+    def __init__(
+        self,
+        cell: Cell,
+        root: Node,
+        event_log: EventLog,
+        max_transfers: int,
+        timeout: float | None,
+        opening: Opening | None,
+    ) -> None:
         Casting.__init__(self, cell, event_log, max_transfers)
         self._root = root
         self._opening = opening
@@ -73,7 +95,7 @@ class RunSupervisor(Casting):
         if timeout is not None:
             request = CancelRun(f"the run took longer than its timeout of {timeout:g} s")
             self._record.timer = cell.system.clock.call_later(timeout, self.stop_run, request)
-        cell.context.run(self._enter)  # its own, of which the agents' are copies
+        cell.context.run(self._enter)  # its own context, which the agents' contexts copy
 
     def on_ended(self) -> None:
         self._record.on_actor_ended()
@@ -81,32 +103,28 @@ class RunSupervisor(Casting):
     # --- messages ---
 
     def on_receive(self, message: Any) -> Any:
-        """The reply, or a coroutine of it if something has to be waited for."""
-        log, record = self._log, self._record
-        if type(message) is Emitted and record.phase is _PLAYING and not self._cell.system.closing:
-            # Nearly all messages are such, and mean nothing but to be written down.
-            stamped, has_room = log.write(message.invocation, message.event, is_last=message.is_last), record.has_room
-            is_done = has_room and (message.is_last or not log.unshown)
-            return stamped if is_done else log.begun_unseen(self._carry_out(Effects(stamped, wait_for_room=not has_room)))
+        """Return the reply, or a coroutine for it if something must be awaited."""
+        log = self._log
         if type(message) is Open:
             return log.begun(self._open())
-        return self._answer(self._transition(message))
-
-    def agent_ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Any:
-        """The report of an agent that finds it idle: the same as by message."""
-        return self._answer(self._ended(invocation, outcome, transfer))
-
-    def _answer(self, effects: Effects) -> Any:
-        if effects.takes_time or self._log.unshown:
-            return (self._log.begun if effects.leave else self._log.begun_unseen)(self._carry_out(effects))
-        return self._leave(effects) if effects.leave else effects.reply
+        effects = self._transition(message)
+        if effects.takes_time or (log.unshown and not effects.joins_end):
+            carry_out = self._carry_out(effects)
+            return log.begun(carry_out) if effects.leave else log.begun_unseen(carry_out)
+        if effects.leave:
+            if has_last_words(log):
+                return log.begun_unseen(self._carry_out(effects))
+            self._record.phase = _KEEPING
+            stop_when_childless(self._cell)  # the last agent's actor may still be in its last step
+        return effects.reply
 
     def _transition(self, message: Any) -> Effects:
         if self._cell.system.closing:
-            return REFUSE  # agents are being ended with their system: a run that is kept is continued from where it was
+            # The agents end with their system. A stored run continues from its last record.
+            return REFUSE
         kind = type(message)
         if kind is Emitted:
-            return self._emitted(message.invocation, message.event)
+            return self._emitted(message.invocation, message.event, is_last=message.is_last)
         if kind is AgentEnded:
             return self._ended(message.invocation, message.outcome, message.transfer)
         if kind is Cast:
@@ -116,7 +134,7 @@ class RunSupervisor(Casting):
         if kind is JoinLanes:
             self._join(message.parent)
         elif kind is StateChanged:
-            return self._state_changed(message.invocation, message.step)
+            return self._state_changed(message)
         elif kind is Crashed:
             return self._crashed(message.invocation, message.error)
         elif kind is ReachedSafePoint:
@@ -130,17 +148,21 @@ class RunSupervisor(Casting):
             self.cancel_children(message.parent)
         else:
             msg = f"{self} is given {message!r}, which it does not know."
-            raise UnderstudyError(msg, run=self._log.context.run_id, message=message)
+            raise OffbookError(msg, run=self._log.context.run_id, message=message)
         return NOTHING
 
     async def _carry_out(self, effects: Effects) -> object:
-        """The one place where a message waits for the store, the consumer or a hook."""
+        """Wait for the store, the consumer or a hook. No other method does."""
         if self._log.waits or effects.write:
             try:
-                await self._log.flush(at_end=effects.leave and self._promise is Promise.NONE and self._log.ends_with_step)
-            except Exception as error:  # noqa: BLE001 -- whatever a store raises, the run ends, and all that wait for it are told
+                await self._log.flush(
+                    at_end=effects.leave
+                    and self._promise is Promise.NONE
+                    and self._log.ends_with_step
+                )
+            except Exception as error:  # noqa: BLE001 -- a store may raise anything; the run ends, and its waiters are notified
                 self._record.lose()
-                effects = self._give_up(error)
+                effects = self._fail_unwritten(error)
         if effects.suspend:
             effects = await self._suspend()
         elif effects.cut_short is not None:
@@ -156,27 +178,31 @@ class RunSupervisor(Casting):
                 stop_when_childless(self._cell)
         return effects.reply
 
-    # --- the beginning ---
+    # --- starting ---
 
     async def _open(self) -> None:
-        """Find out from where the run starts, and let it begin."""
+        """Find out where the run starts from, and start it."""
         opening, record = self._opening, self._record
         if opening is None or record.phase is not RunPhase.OPENING or record.cancel_requested:
             return
         try:
-            followed = await opening(self._log, self._cell.system, partial(stop_run_of, self._cell))
+            followed = rebuilt(
+                self._root,
+                await opening(self._log, self._cell.system, partial(stop_run_of, self._cell)),
+            )
             if followed is None:
                 self.open(self._root)
             else:
                 record.follow_to(followed)
                 stop_actor(self._cell)
-        except Exception as problem:  # noqa: BLE001 -- it is raised where the run is first awaited or iterated
-            if isinstance(problem, UnderstudyError):
+        except Exception as problem:  # noqa: BLE001 -- raised where the run is first awaited or iterated
+            if isinstance(problem, OffbookError):
                 problem.run = problem.run or self._log.context.run_id
             record.refuse(problem)
-            stop_actor(self._cell)  # when what follows has ended, however that comes
+            stop_actor(self._cell)  # takes effect once this handler has ended, in every case
             await self._log.give_back()
-        if record.ends_first is not None and record.has_begun and record.phase < _ENDING:  # before the agents have had a turn of the loop
+        # Before the agents have had a turn of the loop.
+        if record.ends_first is not None and record.has_begun and record.phase < _ENDING:
             await self._carry_out(self._cancel(record.ends_first))
 
     def _enter(self) -> None:
@@ -186,24 +212,30 @@ class RunSupervisor(Casting):
         else:
             self._record.advance(RunPhase.OPENING)
 
-    # --- what agents report ---
+    # --- reports of agents ---
 
-    def _emitted(self, invocation: Invocation, event: AgentEvent) -> Effects:
-        """The reply is the event as it was recorded."""
-        if self._record.phase >= _ENDING:
+    def _emitted(
+        self, invocation: Invocation, event: AgentEvent, *, is_last: bool = False
+    ) -> Effects:
+        """Record an event. The reply is the event as recorded."""
+        record = self._record
+        if record.phase >= _ENDING:
             return REFUSE
-        stamped = self._log.write(invocation, event)
-        effects = NOTHING if self._pending_stop is None else self._look()
-        return effects if effects is not NOTHING else Effects(stamped, wait_for_room=not self._record.has_room)
+        is_last = is_last and record.phase is _PLAYING
+        stamped = self._log.write(invocation, event, is_last=is_last)
+        if self._pending_stop is not None and (effects := self._look()) is not NOTHING:
+            return effects
+        return Effects(stamped, wait_for_room=not record.has_room, joins_end=is_last)
 
     def _emitted_without_waiting(self, message: EmittedNoWait) -> Effects:
         message.shown()
         if not message.invocation.is_at_work:
-            return NOTHING  # it comes from a thread that was given up
+            return NOTHING  # from a thread that was abandoned
         return self._emitted(message.invocation, message.event)
 
-    def _state_changed(self, invocation: Invocation, step: str | None) -> Effects:
-        """Where each step is kept, a change of an agent's state is one."""
+    def _state_changed(self, message: StateChanged) -> Effects:
+        """Record a change of an agent's state, which counts as a step of its own."""
+        invocation, step = message.invocation, message.step
         if self._record.phase >= _ENDING:
             return REFUSE
         if (persistence := self._log.persistence) is not None:
@@ -213,7 +245,7 @@ class RunSupervisor(Casting):
         persistence.journal.touch(invocation)
         if step is not None:
             persistence.journal.step(invocation, step, (invocation.steps or {})[step])
-        return WRITE
+        return NOTHING if message.with_next_event else WRITE
 
     def _join(self, parent: Invocation) -> None:
         lanes, parent.lanes = parent.lanes or [], None
@@ -223,11 +255,30 @@ class RunSupervisor(Casting):
             persistence.journal.joined(parent, lanes)
 
     def _ended(self, invocation: Invocation, outcome: Outcome, transfer: str | None) -> Effects:
-        if outcome.kind == "cancelled" and outcome.error is None and not invocation.is_cancelled and self._record.phase < _ENDING:
-            # Not by the run: by the agent's own code, or by the program, which ends the loop.
-            error = self._log.attributed(asyncio.CancelledError("its task was cancelled, and not by the run"), invocation.node)
+        if (
+            outcome.kind == "cancelled"
+            and outcome.error is None
+            and not invocation.is_cancelled
+            and self._record.phase < _ENDING
+        ):
+            # The agent's own code or the program, at the end of its loop, cancelled the task. The
+            # run did not.
+            error = self._log.attributed(
+                asyncio.CancelledError("its task was cancelled, and not by the run"),
+                invocation.node,
+            )
+            if self._record.is_recoverable:  # not recorded: the run continues from its last record
+                self._record.is_drained = True
+                text = (
+                    "an agent's task was cancelled, and not by the run, as at the end of its "
+                    "event loop; recover() continues the run"
+                )
+                return self._give_up(
+                    RunCancelled(text, run=self._log.context.run_id, agent=invocation.node.name),
+                    "cancelled",
+                )
             if self._log.persistence is not None:
-                return self._give_up(error)  # nothing of that is kept: the run continues from its last record
+                return self._give_up(error)  # not recorded: the run continues from its last record
             self._log.write(invocation, AgentEvent(error=error))
             outcome = Outcome("failed", error)
         return self._cast(self.ended(invocation, outcome, transfer))
@@ -236,8 +287,13 @@ class RunSupervisor(Casting):
         del error
         invocation = self.playing_on(cell_of(ref))
         restart: Directive | None = None if invocation is None else invocation.node.agent.on_failure
-        if invocation is None or restart is None or self._record.phase >= _ENDING or invocation.is_cancelled:
-            return Stop()  # and its end is told
+        if (
+            invocation is None
+            or restart is None
+            or self._record.phase >= _ENDING
+            or invocation.is_cancelled
+        ):
+            return Stop()  # its actor's end is reported
         self.start_again(invocation, ref)
         return restart
 
@@ -246,72 +302,88 @@ class RunSupervisor(Casting):
             return NOTHING
         if self._record.phase >= _ENDING or invocation.is_cancelled:
             return self._cast(self.ended(invocation, CANCELLED, None))
-        attributed = self._log.attributed(RunCancelled("its actor was stopped") if error is None else error, invocation.node)
+        attributed = self._log.attributed(
+            RunCancelled("its actor was stopped") if error is None else error, invocation.node
+        )
         self._log.write(invocation, AgentEvent(error=attributed))
         return self._cast(self.ended(invocation, Outcome("failed", attributed), None))
 
-    # --- the end, by itself or by an interrupt ---
+    # --- ending, normally or by an interrupt ---
 
     def _cast(self, change: CastingChange) -> Effects:
-        """What a change of the cast means for the run."""
+        """Translate a change among the agents into effects for the run."""
         if change is None:
             return NOTHING
         return self._look() if type(change) is Look else self._root_ended(change)  # type: ignore[arg-type]  # it is an outcome
 
     def _look(self) -> Effects:
-        """If the run is to end at a safe point, and all its agents are at one: end it. If it has ended, leave."""
+        """End the run if it is to end at a safe point and all its agents are at one.
+
+        If it has already ended, leave.
+        """
         if self._pending_stop is not None and self._record.phase < _ENDING:
-            return self._end_run(self._pending_stop.reason, unfinished=self._pending_stop.unfinished) if self.is_at_safe_point else NOTHING
+            return (
+                self._end_run(self._pending_stop.reason, unfinished=self._pending_stop.unfinished)
+                if self.is_at_safe_point
+                else NOTHING
+            )
         return self._look_over()
 
     def _look_over(self) -> Effects:
         record, none_at_work = self._record, not self.at_work
-        return LEAVE if none_at_work and _ENDING <= record.phase < _KEEPING and record.outcome is not None else NOTHING
+        return (
+            LEAVE
+            if none_at_work and _ENDING <= record.phase < _KEEPING and record.outcome is not None
+            else NOTHING
+        )
 
     def _root_ended(self, outcome: Outcome) -> Effects:
-        """The root's assignment is closed: the run has ended, or waits for an answer."""
+        """End or suspend the run after the root's assignment is closed."""
         record = self._record
         waits = outcome.kind == "interrupted" and record.phase < _ENDING
         record.advance(_ENDING)
         if waits and self._log.persistence is not None:
             return SUSPEND
         if waits:
+            context = self._log.context
+            loggers.run.warning(
+                _NOT_STORED, context.run_id, record.agent_name, extra={"run_id": context.run_id}
+            )
             self._rest(None)
         else:
             record.set_outcome(outcome)
         return self._look_over()
 
     async def _suspend(self) -> Effects:
-        """Keep the run as it is, then show what it waits for."""
+        """Save the run, then show its interrupts."""
         persistence, problem = self._log.persistence, None
         assert persistence is not None
         stamped, contexts = self._log.stamped_deferred()
         ahead = len(stamped)
         try:
             end = self._log.end(Outcome("interrupted", contexts=contexts), stamped)
-            await persistence.save(self._log, "interrupted", self._log.image(self._root, ahead), ahead=ahead, end=end)
+            await persistence.save(
+                self._log, "interrupted", self._log.image(self._root, ahead), ahead=ahead, end=end
+            )
         except RunLost as error:
-            self._log.deferred = ()  # another process has the run: what it waits for is that one's to show
+            # Another process has claimed the run, and shows the interrupts itself.
+            self._log.deferred = ()
             return self._give_up(error)
-        except Exception as error:  # noqa: BLE001 -- as above
+        except Exception as error:  # noqa: BLE001 -- see `_carry_out`
+            # Another process continues the run, and shows the interrupts with this number.
+            if isinstance(error, StoreError) and persistence.journal is not None:
+                self._log.deferred = ()
+                return self._fail_unwritten(error)
             problem = self._log.explained(error)
         self._rest(problem, stamped)
         return self._look_over()
 
     def _rest(self, problem: Exception | None, stamped: list[AgentEvent] | None = None) -> None:
-        self._record.set_outcome(Outcome("interrupted", problem, contexts=self._log.release_deferred(problem, stamped)))
+        self._record.set_outcome(
+            Outcome("interrupted", problem, contexts=self._log.release_deferred(problem, stamped))
+        )
 
-    # --- leaving ---
-
-    def _leave(self, effects: Effects) -> object:
-        log, record = self._log, self._record
-        if (log.persistence is not None or record.turn is not None or log.context.hooks) and has_last_words(log):
-            return log.begun_unseen(self._carry_out(effects))
-        record.phase = _KEEPING
-        stop_when_childless(self._cell)  # the last agent's actor may still be at its last step
-        return effects.reply
-
-    # --- the end, from outside ---
+    # --- ending, from outside ---
 
     def stop_run(self, request: CancelRun) -> None:
         """End the run, now or at the next safe point. On the loop."""
@@ -321,12 +393,30 @@ class RunSupervisor(Casting):
         return end_if_wanted(self._cell, self._record)
 
     def on_drain(self, timeout: float) -> None:
-        """The system is about to stop: a run that is kept comes to rest, and another process continues it. One that is not kept plays to its end."""
-        begun = self._record.has_begun or self._record.goes_on
+        """Pause a stored run, so that another process continues it when the system stops.
+
+        A run that is not stored runs to its end. A follower, and a run that has not started in this
+        process, also count as drained: only a caller or a failure cancels a run.
+        """
+        record = self._record
+        begun = record.has_begun or record.goes_on
         if begun and self._log.persistence is None:
             return
-        what = "recover() continues the run" if begun else "the run had not begun: send it again"
-        self.stop_run(CancelRun(f"the system is being drained; {what}", "after_tools", _DRAIN_SHARE * timeout, unfinished=True))
+        if record.follows:
+            what = "the run that it follows continues: attach(run_id) follows it again"
+        else:
+            what = (
+                "recover() continues the run" if begun else "the run had not begun: send it again"
+            )
+        record.is_drained = not begun
+        self.stop_run(
+            CancelRun(
+                f"the system is being drained; {what}",
+                "after_tools",
+                _DRAIN_SHARE * timeout,
+                unfinished=True,
+            )
+        )
 
     def _cancel(self, request: CancelRun) -> Effects:
         record = self._record
@@ -334,13 +424,18 @@ class RunSupervisor(Casting):
             self.cut_off()
             return NOTHING
         if request.lost:
-            return self._give_up(RunLost(f"run {self._log.context.run_id}: {request.reason}", run=self._log.context.run_id))
+            return self._give_up(
+                RunLost(
+                    f"run {self._log.context.run_id}: {request.reason}",
+                    run=self._log.context.run_id,
+                )
+            )
         request = request if self._pending_stop is None else self._pending_stop.or_rather(request)
         if request.mode == "immediate" or not self.at_work:
             return self._end_run(request.reason, unfinished=request.unfinished)
         if self._pending_stop is None:
             self._pending_stop = PendingStop(request, self._cell.system.clock)
-            record.when_finished(self._pending_stop.end)  # however that comes
+            record.when_finished(self._pending_stop.end)  # in every case
         self._pending_stop.join(request, self._pending_stop_is_over)
         record.advance(RunPhase.STOPPING)
         self._log.context.stopping = self._pending_stop.mode
@@ -348,16 +443,36 @@ class RunSupervisor(Casting):
 
     def _pending_stop_is_over(self) -> None:
         if (stop := self._pending_stop) is not None and self._record.phase < RunPhase.KEEPING:
-            self.stop_run(CancelRun(f"{stop.reason}; it did not come to a safe point in time", unfinished=stop.unfinished))
+            self.stop_run(
+                CancelRun(
+                    f"{stop.reason}; it did not come to a safe point in time",
+                    unfinished=stop.unfinished,
+                )
+            )
 
     def _end_run(self, reason: str, *, unfinished: bool) -> Effects:
-        """End all that is under way, and keep the run as it was. It ends when all of that has ended."""
+        """End all running work, and save the run as it was.
+
+        The run ends when all of that work has ended.
+        """
         log, record = self._log, self._record
         root, persistence, begun = log.root, log.persistence, record.has_begun
-        error = RunCancelled(f"run cancelled: {reason}", run=log.context.run_id, agent=record.agent_name)
-        error.contexts = stopped_at(root, self.live()) if begun and root is not None else ()
-        kept = persistence is not None and begun and root is not None and record.ownership is Ownership.OURS
-        image = self._log.image(self._root, 1) if kept else None  # that it was cancelled is shown after the save
+        error = RunCancelled(
+            f"run cancelled: {reason}", run=log.context.run_id, agent=record.agent_name
+        )
+        error.contexts = (
+            stopped_at(root, self.live(), self._record.context.checkpoint_id)
+            if begun and root is not None
+            else ()
+        )
+        kept = (
+            persistence is not None
+            and begun
+            and root is not None
+            and record.ownership is Ownership.OURS
+        )
+        # The cancellation is shown after the save.
+        image = self._log.image(self._root, 1) if kept else None
         record.advance(_ENDING)
         if unfinished or (persistence is not None and persistence.recovered and not begun):
             self._promise = Promise.UNFINISHED
@@ -373,11 +488,17 @@ class RunSupervisor(Casting):
         assert persistence is not None
         kind = "drained" if self._promise is Promise.UNFINISHED else "cancelled"
         try:
-            await persistence.save(self._log, kind, cut.image, ahead=1, end=self._log.end(Outcome("cancelled", cut.error), packed=False))
+            await persistence.save(
+                self._log,
+                kind,
+                cut.image,
+                ahead=1,
+                end=self._log.end(Outcome("cancelled", cut.error), packed=False),
+            )
             record.is_drained = kind == "drained"
         except RunLost as failure:
             return self._give_up(failure)
-        except Exception as failure:  # noqa: BLE001 -- as above
+        except Exception as failure:  # noqa: BLE001 -- see `_carry_out`
             problem = self._log.explained(failure)
         self._say_cancelled(cut.error, problem)
         return self._look_over()
@@ -388,13 +509,40 @@ class RunSupervisor(Casting):
         self._log.say(error)
         self._record.set_outcome(Outcome("cancelled", error, contexts=error.contexts))
 
-    def _give_up(self, error: Exception) -> Effects:
-        """What happens cannot be kept any more: the run must not go on as if it were."""
+    def _fail_unwritten(self, error: Exception) -> Effects:
+        """End a run whose step could not be written.
+
+        If the step can never be written, the run fails. Otherwise the step is retried, a limited
+        number of times.
+        """
+        log, persistence = self._log, self._log.persistence
+        if isinstance(error, ResumeError) or persistence is None:
+            return self._give_up(error)
+        if not isinstance(error, ValueRefused):
+            persistence.not_written(log, log.unwritten, error)
+            return self._give_up(error)
+        loggers.run.error(
+            "Run %s has failed, because %s cannot be written: %s",
+            log.context.run_id,
+            log.unwritten,
+            error,
+            extra={"run_id": log.context.run_id},
+        )
+        self._record.advance(_ENDING)
+        self.end_all()
+        log.say(error)
+        self._record.set_outcome(Outcome("failed", error))
+        return Effects(OVER, leave=self._look_over().leave)
+
+    def _give_up(
+        self, error: Exception, kind: Literal["failed", "cancelled"] = "failed"
+    ) -> Effects:
+        """End the run in this process, because its progress can no longer be stored."""
         self._promise = Promise.UNFINISHED
         self._record.advance(_ENDING)
         self._log.context.continues_elsewhere = True
         self.end_all()
         if self._record.outcome is None:
             self._log.say(error)
-            self._record.set_outcome(Outcome("failed", error))
+            self._record.set_outcome(Outcome(kind, error))
         return Effects(OVER, leave=self._look_over().leave)

@@ -1,7 +1,7 @@
-"""The events of one run on their way to its consumer.
+"""The bounded buffer that carries the events of one run to its consumer.
 
-Owns: a bounded buffer between the run supervisor, which puts, and one consumer, who takes. When it is full the supervisor waits, and with it the run.
-All of it happens on the run's loop. It must never hold more events than it was made for.
+The supervisor puts events and one consumer takes them, all on the run's loop. When the buffer is
+full, the supervisor waits, and the run with it. It never holds more events than its capacity.
 """
 
 from __future__ import annotations
@@ -11,31 +11,48 @@ from collections import deque
 from typing import Final
 
 from ..data.chat import MessageDelta
-from ..data.events import AgentEvent, with_delta
+from ..data.events import AgentEvent
 from ..errors import UsageError
 
 __all__ = ["EventStream"]
 
 _NOTHING: Final[tuple[AgentEvent, ...]] = ()
 _FAR_BEHIND: Final = 64
-"""A consumer for whom so many events wait is slow: pieces of one message go together to it. One that keeps up has its turn twice as often."""
+"""With this many waiting events, a consumer counts as slow, and deltas of one message are merged.
+
+A consumer that keeps up gets its turn after at most half as many events.
+"""
 _NO_BOUND: Final = 1 << 62
 
 
 class EventStream:
-    """A pipe with one end for the run and one for its consumer."""
+    """A pipe from a run to its consumer."""
 
-    __slots__ = ("_buffer", "_capacity", "_ended", "_joins_from", "_more", "_never_waits", "_open", "_reader", "_room", "was_read")
+    __slots__ = (
+        "_buffer",
+        "_capacity",
+        "_ended",
+        "_joins_from",
+        "_latest",
+        "_more",
+        "_never_waits",
+        "_open",
+        "_reader",
+        "_room",
+    )
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._joins_from = _FAR_BEHIND if capacity > _FAR_BEHIND else _NO_BOUND
-        self._more: list[MessageDelta] | None = None  # what belongs to the last event in the buffer, which is a piece of a message
-        self._buffer: deque[AgentEvent] | None = None  # made with the first event that has to wait: an empty deque takes 600 bytes
-        self._open = True  # whether what is put is kept for a consumer
+        # Deltas to merge into the last event in the buffer.
+        self._more: list[MessageDelta] | None = None
+        # The last merged event, whose number the result takes.
+        self._latest: AgentEvent | None = None
+        # Created with the first event that waits: an empty deque takes 600 bytes.
+        self._buffer: deque[AgentEvent] | None = None
+        self._open = True  # False: events are dropped
         self._ended = False
-        self.was_read = False  # whether its consumer has come to the end
-        self._never_waits = False  # whether what its consumer does not take in time is dropped
+        self._never_waits = False  # True: a slow consumer loses events instead of blocking the run
         self._reader: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
 
@@ -58,7 +75,10 @@ class EventStream:
             reader.set_result(None)
 
     def join(self, invocation_id: str, delta: MessageDelta) -> bool:
-        """Have a piece of a message travel with the last event, if that is a piece of the same one, and the consumer is slow. Returns whether it does."""
+        """Merge a delta into the last event, if that is a delta of the same message.
+
+        Happens only if the consumer is slow. Returns True if the delta was merged.
+        """
         buffer = self._buffer
         if buffer is None or len(buffer) < self._joins_from:
             return False
@@ -70,8 +90,16 @@ class EventStream:
         self._more.append(delta)
         return True
 
+    def merge(self, event: AgentEvent) -> bool:
+        """Merge a delta that is a numbered event."""
+        assert event.delta is not None
+        if not self._open or not self.join(event.invocation_id, event.delta):
+            return False
+        self._latest = event
+        return True
+
     def _put_together(self, more: list[MessageDelta]) -> None:
-        """Once for all that have joined, so that no text is copied with each of them."""
+        """Merge all joined deltas at once, so that the text is copied only once."""
         self._more = None
         assert self._buffer is not None
         last = self._buffer[-1]
@@ -82,38 +110,49 @@ class EventStream:
             "".join([piece.reasoning for piece in pieces]),
             tuple([call for piece in pieces for call in piece.tool_calls]),
         )
-        self._buffer[-1] = with_delta(last, whole)
+        latest, self._latest = self._latest or last, None
+        self._buffer[-1] = latest.replace(delta=whole)
 
     @property
     def may_be_seen(self) -> bool:
-        """Whether a consumer takes events, or may come to take them yet."""
+        """True if a consumer takes events, or may still come to take them."""
         return self._open
 
     @property
     def has_room_for_two(self) -> bool:
-        """Whether there is still room when one more event was put."""
-        return self._buffer is None or len(self._buffer) + 1 < self._capacity or not self._open or self._never_waits
+        """True if there is still room after one more event."""
+        return (
+            self._buffer is None
+            or len(self._buffer) + 1 < self._capacity
+            or not self._open
+            or self._never_waits
+        )
 
     @property
     def has_room(self) -> bool:
-        return self._buffer is None or len(self._buffer) < self._capacity or not self._open or self._never_waits
+        return (
+            self._buffer is None
+            or len(self._buffer) < self._capacity
+            or not self._open
+            or self._never_waits
+        )
 
     def keep_apart(self) -> None:
-        """Each piece of a message is an event of its own, however slow the consumer is."""
+        """Keep every delta as a separate event, however slow the consumer is."""
         self._joins_from = _NO_BOUND
 
     def never_waits(self) -> None:
-        """The run needs no consumer: one that does not take its events in time is shown no more of them."""
+        """Never wait for the consumer: one that is too slow gets no further events."""
         self._never_waits = True
 
     async def wait_for_room(self) -> None:
-        """Return when an event may be put: when the consumer has taken some, or has gone away."""
+        """Wait until the consumer has taken events or has left."""
         while not self.has_room:
             self._room = asyncio.get_running_loop().create_future()
             await self._room
 
     def end(self) -> None:
-        """Nothing will be put any more."""
+        """Mark the end: no more events will be put."""
         self._ended = True
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
@@ -121,37 +160,40 @@ class EventStream:
     # --- for the consumer ---
 
     def discard(self) -> None:
-        """No consumer looks on any more, or ever did: what is here is dropped, and so is what comes."""
+        """Drop the buffered events and all later ones, because nobody consumes them."""
         self._open = False
         self._buffer = self._more = None
         if self._room is not None:
             self._make_room()
 
     def unblock(self) -> None:
-        """The run is about to end: let it, whether or not a consumer takes."""
+        """Remove the capacity limit, so that an ending run never waits for its consumer."""
         self._capacity = _NO_BOUND
         if self._room is not None:
             self._make_room()
 
     @property
     def is_discarded(self) -> bool:
-        """Whether what is put is dropped."""
+        """True if events are dropped."""
         return not self._open
 
     def take_now(self) -> list[AgentEvent]:
-        """All that is left, of a run that has ended. From any thread."""
+        """Return all remaining events of an ended run. From any thread."""
         if self._more is not None:
             self._put_together(self._more)
         buffer = self._buffer or deque()
         return [buffer.popleft() for _ in range(len(buffer))]
 
     async def take(self, most: int) -> list[AgentEvent] | tuple[AgentEvent, ...]:
-        """The next events, at least one; none at all when there will be no more."""
+        """Return the next events, at least one; none when there will be no more."""
         while not self._buffer:
             if self._ended or not self._open:
                 return _NOTHING
             if self._reader is not None:
-                raise UsageError("two consumers wait for the events of one run at once. Let one of them iterate, and hand the events on.")
+                raise UsageError(
+                    "two consumers wait for the events of one run at once. Let one of them "
+                    "iterate, and hand the events on."
+                )
             self._reader = asyncio.get_running_loop().create_future()
             try:
                 await self._reader
@@ -165,7 +207,7 @@ class EventStream:
         return taken
 
     def take_one(self) -> AgentEvent | None:
-        """The next event, if it is here. On the run's loop."""
+        """Return the next event if one is buffered. On the run's loop."""
         buffer = self._buffer
         if not buffer:
             return None

@@ -1,6 +1,7 @@
-"""One system, as measures have it: its actors and mailboxes, and what waits in the stores of its runs.
+"""One actor system as the metrics see it: its actors, its mailboxes, the interrupts in its stores.
 
-Owns: which meters look on at the runs of one system alone, and what was read last of its stores. It must never block the system's loop.
+The module keeps the meters that observe only this system's runs, and caches the latest readings. It
+never blocks the system's loop.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from ..durability.run_listing import read_entry
-from ..errors import UnderstudyError
+from ..errors import OffbookError
 from ..log import loggers
 from ..stores.run_entries import RunQuery
 from ..telemetry.switch import switch
@@ -28,62 +29,81 @@ if TYPE_CHECKING:
 __all__ = ["WatchedSystem", "watch_of", "watched_system"]
 
 _MOST: Final = 10_000
-"""Runs that wait, which are looked at."""
+"""The largest number of waiting runs that one reading counts."""
 _FRESH: Final = 0.5
-"""Seconds for which what was read is not read again: a collector asks for each measure by itself."""
+"""Seconds for which a reading is reused, because a collector reads each metric separately."""
 _PATIENCE: Final = 5.0
 """Seconds that a collector's thread waits for a store."""
 
 
 class WatchedSystem:
-    """One of these belongs to each system at which measures look."""
+    """The metrics of one system. Each observed system has one."""
 
     def __init__(self, system: Host) -> None:
         self._system = ref(system)
         self.name = system.name
-        self.meters: tuple[Meters, ...] = ()  # of this system alone
+        self.meters: tuple[Meters, ...] = ()  # for this system alone
         self._stores: dict[StoreAccess, None] = {}
         self._read = (-_FRESH, dict[str, float]())
         self._waits = (-_FRESH, (0, 0.0))
 
     def add(self, meters: Meters) -> None:
-        """Have these look on at the runs that begin from now on."""
+        """Let `meters` observe the runs that start from now on."""
         self.meters = (*self.meters, meters)
 
     def waits_in(self, access: StoreAccess) -> None:
-        """Runs of this system are kept there."""
+        """Note that runs of this system are stored in `access`."""
         if access.lists_runs:
             self._stores[access] = None
 
     def gauges(self) -> dict[str, float]:
-        """From any thread."""
+        """Return the current gauges. From any thread."""
         system = self._system()
         if system is not None and monotonic() - self._read[0] >= _FRESH:
             stats = system.stats()
             deepest = stats.deepest[0][1] if stats.deepest else 0
             own = {"actors": stats.actors, "queued": stats.queued, "deepest": deepest}
-            self._read = monotonic(), {**own, "handled": stats.handled, "restarts": stats.restarts, "dead_letters": stats.dead_letters}
+            self._read = (
+                monotonic(),
+                {
+                    **own,
+                    "handled": stats.handled,
+                    "restarts": stats.restarts,
+                    "dead_letters": stats.dead_letters,
+                },
+            )
         return self._read[1]
 
     def waiting(self) -> tuple[int, float]:
-        """How many interrupts wait, and the seconds for which the oldest one has. From any thread; on the loop itself, what was read last."""
+        """Return the number of waiting interrupts, and the age of the oldest one in seconds.
+
+        From any thread; on the loop itself, returns the latest reading.
+        """
         system = self._system()
         stale = monotonic() - self._waits[0] >= _FRESH
-        if stale and system is not None and self._stores and system.is_running and get_ident() != system.dispatcher.thread and not system.loop.is_closed():
+        if (
+            stale
+            and system is not None
+            and self._stores
+            and system.is_running
+            and get_ident() != system.dispatcher.thread
+            and not system.loop.is_closed()
+        ):
             look = self.look()
             try:
                 looking = asyncio.run_coroutine_threadsafe(look, system.loop)
             except RuntimeError:
-                look.close()  # the loop was closed at this moment: what was read last has to do
+                look.close()  # the loop was closed at this moment: use the latest reading
                 return self._waits[1]
             try:
                 looking.result(_PATIENCE)
             except (concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
-                looking.cancel()  # the store does not answer, or the loop ends: as above
+                # the store does not answer, or the loop ends: use the latest reading
+                looking.cancel()
         return self._waits[1]
 
     async def look_from_anywhere(self) -> tuple[int, float]:
-        """The same, on any loop."""
+        """Return the same as `waiting`, on any loop."""
         system = self._system()
         if system is None or not self._stores or not system.is_running:
             return self._waits[1]
@@ -92,12 +112,12 @@ class WatchedSystem:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.look(), system.loop))
 
     async def look(self) -> tuple[int, float]:
-        """The same, on the loop."""
+        """Return the same as `waiting`, on the system's loop."""
         count, since = 0, time()
         for access in tuple(self._stores):
             try:
                 entries = await access.run_entries(RunQuery(("interrupted",), limit=_MOST))
-            except (UnderstudyError, OSError) as error:
+            except (OffbookError, OSError) as error:
                 loggers.telemetry.info("What waits in a store could not be looked up: %s", error)
                 continue
             for entry in entries:
@@ -109,7 +129,7 @@ class WatchedSystem:
 
 
 def watched_system(system: Host) -> WatchedSystem:
-    """That of a system; made when it is first asked for."""
+    """Return the metrics of `system`; creates them on first use."""
     found = system.belongings.get(WatchedSystem)
     if not isinstance(found, WatchedSystem):
         found = system.belongings[WatchedSystem] = WatchedSystem(system)
@@ -117,6 +137,8 @@ def watched_system(system: Host) -> WatchedSystem:
 
 
 def watch_of(system: Host, run: RunContext, agent: str) -> RunWatch | None:
-    """What looks on at a run that is made there."""
+    """Return the observer for a run that is created in `system`."""
     own = system.belongings.get(WatchedSystem)
-    return switch.watch(run, agent, system, watched_system, own.meters if isinstance(own, WatchedSystem) else ())
+    return switch.watch(
+        run, agent, system, watched_system, own.meters if isinstance(own, WatchedSystem) else ()
+    )

@@ -1,11 +1,11 @@
 """One conversation over many runs.
 
-Owns what a session holds in the store, and whose turn it is. Its files, each importing only from those above it:
+The package reads and writes a session's records, and manages its turns. The public API is
+`runtime/session.py`. A session in memory is never trusted between two turns without a check against
+the store. Each module imports only from the modules above it:
 
-    session_log     what a session holds, read from its records
-    session_policy  how much of it a model is given
-    known_sessions  long sessions that need not be read again
-    turn            one run's turn in it
-
-It must never believe what it has in memory of a session between two turns without a look at the store. What users call is `runtime/session.py`.
+    session_log     the content of a session, read from its records
+    session_policy  the part of it that a model sees
+    known_sessions  a cache of long sessions
+    turn            the turn of one run in the session
 """

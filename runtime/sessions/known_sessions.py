@@ -1,9 +1,11 @@
-"""Long sessions as they were when this system had their last turn: so that a turn reads what is new, and not again what it has read or written before.
+"""A cache of long sessions, so that a turn only reads what is new.
 
-What is known proves itself at each turn: its last record has to stand in the store where it stood, and no two records are the same. A session that others
-have gone on with is read from there; one that was cleared, has expired or was taken back is read anew.
+The cache is verified at each turn: the last cached record must be at the same place in the store,
+and no two records are equal. If other processes have continued the session, the rest is read from
+there. A session that was cleared, has expired or was rolled back is read again in full.
 
-Owns: which are kept, and how many: by their bytes, those that were used last. It must never be believed without that look at the store.
+The cache is limited by bytes, and drops the least recently used sessions. It is never trusted
+without that check.
 """
 
 from __future__ import annotations
@@ -23,10 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["KnownSessions", "known_sessions_of"]
 
 _LEAST_BYTES: Final = 8 << 10
-"""Of a session: what is shorter is read in less time than the rest of a turn takes, and there may be very many such."""
+"""The smallest session to cache, in bytes.
+
+A shorter one is read faster than the rest of a turn takes, and there may be a large number of them.
+"""
 
 _MOST_BYTES: Final = 16 << 20
-"""Of all together, as they lie in the store."""
+"""The total size of the cache, in bytes as stored."""
 
 
 class KnownSessions:
@@ -35,27 +40,33 @@ class KnownSessions:
     __slots__ = ("_bytes", "_logs")
 
     def __init__(self) -> None:
-        self._logs: OrderedDict[tuple[StoreAccess, str], SessionLog] = OrderedDict()  # the one that was used last is the last
+        # The least recently used first.
+        self._logs: OrderedDict[tuple[StoreAccess, str], SessionLog] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._logs)
 
     def take(self, access: StoreAccess, session_id: str) -> SessionLog | None:
-        """What is known of it, for one whose turn it is: until that puts it back, it is known no more."""
+        """Remove and return the cached session, for the run that has the turn.
+
+        The session is not in the cache until `keep` puts it back.
+        """
         log = self._logs.pop((access, session_id), None) if self._logs else None
         if log is not None:
             self._bytes -= log.size
         return log
 
-    def keep(self, access: StoreAccess, session_id: str, log: SessionLog, written: Sequence[bytes]) -> None:
-        """It is like that in the store, as far as the one knows whose turn it was, who has written those records behind it."""
+    def keep(
+        self, access: StoreAccess, session_id: str, log: SessionLog, written: Sequence[bytes]
+    ) -> None:
+        """Cache a session as its last turn left it, with the records that the turn has appended."""
         if not _LEAST_BYTES <= log.size + sum(map(len, written)) <= _MOST_BYTES:
             return
         try:
-            log.read(written)  # and not what they were made of: others have that, and may change it
+            log.read(written)  # not their source values, which other code has and may change
         except CheckpointError:
-            return  # the next reader is told
+            return  # reported to the next reader
         if not log.is_marked:
             return
         self.take(access, session_id)
@@ -67,7 +78,7 @@ class KnownSessions:
 
 
 def known_sessions_of(system: Host) -> KnownSessions:
-    """Those of that system."""
+    """Return the cache of that system."""
     known = system.belongings.get(KnownSessions)
     if known is None:
         known = system.belongings[KnownSessions] = KnownSessions()

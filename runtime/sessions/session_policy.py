@@ -1,7 +1,8 @@
-"""How much of a long session a model is given; and, by the same two functions, how much of a conversation an agent that takes over by a handoff.
+"""Policies that limit the part of a long session that a model sees.
 
-Owns: the ready-made policies, and that none, nor one of the user's own, ever parts a tool call from its result. A policy changes what is given to the models,
-and never what the session or the run holds.
+`keep_last` and `summarize` also limit the conversation that a handoff passes on. No policy, not
+even a custom one, separates a tool call from its result. A policy changes what models see, never
+what the session or the run stores.
 """
 
 from __future__ import annotations
@@ -17,35 +18,52 @@ from ..errors import ModelBehaviorError, UsageError
 from ..maybe_await import maybe_await
 from ..models import ChatModel, ModelRequest, answer_of
 
-__all__ = ["Bounded", "KeepAll", "KeepLast", "SessionPolicy", "SessionPolicyLike", "Summarize", "as_policy", "keep_last", "summarize"]
+__all__ = [
+    "Bounded",
+    "KeepAll",
+    "KeepLast",
+    "SessionPolicy",
+    "SessionPolicyLike",
+    "Summarize",
+    "as_policy",
+    "keep_last",
+    "summarize",
+]
 
 _KEEP: Final = 20
 _AFTER: Final = 40
-_HANDOFF_PROMPT: Final = "Summarize the conversation so far for the agent that takes over. Leave out nothing that it may need."
+_HANDOFF_PROMPT: Final = (
+    "Summarize the conversation so far for the agent that takes over. Leave out nothing that it "
+    "may need."
+)
 _PROMPT: Final = (
-    "Summarize the conversation so far for whoever continues it: facts, decisions, open questions, names, numbers, and what the user wants. "
+    "Summarize the conversation so far for whoever continues it: facts, decisions, open "
+    "questions, names, numbers, and what the user wants. "
     "Be brief, leave out nothing that may be needed, and write nothing but the summary."
 )
 
 
 class Bounded(NamedTuple):
-    """What a model is to be given of a session."""
+    """The part of a session that a model sees."""
 
     messages: Sequence[Message]
-    note: Mapping[str, Any] | None = None  # what is to be found again the next time
-    usage: Usage | None = None  # what it has cost to find out
+    note: Mapping[str, Any] | None = None  # note for the next turn
+    usage: Usage | None = None  # cost of computing it
 
 
 class SessionPolicy(Protocol):
-    """How much is given."""
+    """A policy for the visible part of a session."""
 
     async def bound(self, messages: Sequence[Message], note: Mapping[str, Any] | None) -> Bounded:
-        """What is to be given of all these messages. `note` is what the policy has returned as such before."""
+        """Return the visible part of all these messages.
+
+        `note` is the policy's latest note.
+        """
         ...
 
 
 class HandedOver(Protocol):
-    """What an input filter of a handoff is given: `understudy.actors.HandoffInputData`."""
+    """The argument of a handoff's input filter: `offbook.actors.HandoffInputData`."""
 
     @property
     def input_history(self) -> str | tuple[Any, ...]: ...
@@ -53,56 +71,79 @@ class HandedOver(Protocol):
     def pre_handoff_items(self) -> tuple[Any, ...]: ...
     @property
     def run_context(self) -> RunContext | None: ...
-    def clone(self, *, input_history: str | tuple[Any, ...] = ..., pre_handoff_items: tuple[Any, ...] = ..., new_items: tuple[Any, ...] = ...) -> Self: ...
+    def clone(
+        self,
+        *,
+        input_history: str | tuple[Any, ...] = ...,
+        pre_handoff_items: tuple[Any, ...] = ...,
+        new_items: tuple[Any, ...] = ...,
+    ) -> Self: ...
     def messages(self) -> tuple[Message, ...]: ...
 
 
 H = TypeVar("H", bound=HandedOver)
 
-SessionPolicyLike: TypeAlias = "SessionPolicy | Callable[[Sequence[Message]], Sequence[Message] | Awaitable[Sequence[Message]]] | None"
+SessionPolicyLike: TypeAlias = (
+    "SessionPolicy | Callable[[Sequence[Message]], Sequence[Message] | "
+    "Awaitable[Sequence[Message]]] | None"
+)
 
 
 def as_policy(given: SessionPolicyLike) -> SessionPolicy:
-    """What was given as `policy=`, as a policy."""
+    """Return the value of `policy=` as a policy."""
     if given is None:
         return KeepAll()
     if hasattr(given, "bound"):
         return cast("SessionPolicy", given)
     if callable(given):
         return _Own(given)
-    msg = f"session(policy={given!r}): give keep_last(n), summarize(model), or a function of the messages that returns those that are to be given."
+    msg = (
+        f"session(): policy must be keep_last(n), summarize(model) or a function, got {given!r}. A "
+        "function takes the messages and returns those that the model sees."
+    )
     raise UsageError(msg)
 
 
 def keep_last(count: int) -> KeepLast:
-    """The last so many messages; fewer, where the cut would part a tool call from its result. A session's `policy=`, or a handoff's `input_filter=`.
+    """Keep the last `count` messages, or fewer, so that no tool call is separated from its result.
 
-    For a handoff, it is the last so many items before it, and what belongs to it.
+    Use it as a session's `policy=`, or as a handoff's `input_filter=`. For a handoff, it keeps the
+    last `count` items before the handoff, and the handoff's own items.
     """
     if not isinstance(count, int) or count < 0:
-        msg = f"keep_last({count!r}): give a number of messages, 0 or more."
+        msg = f"keep_last(): count must be a number of messages, 0 or more, got {count!r}."
         raise UsageError(msg)
     return KeepLast(count)
 
 
-def summarize(model: ChatModel, prompt: str | None = None, *, keep: int | None = None, after: int | None = None) -> Summarize:
-    """When there are more than `after` messages, all but the last `keep` of them are put into one message, which the model writes.
+def summarize(
+    model: ChatModel,
+    prompt: str | None = None,
+    *,
+    keep: int | None = None,
+    after: int | None = None,
+) -> Summarize:
+    """Replace all but the last `keep` messages with a summary once there are more than `after`.
 
-    As a session's `policy=`, `after` counts from the last summary, which is found again in the store; it is 40, and `keep` 20, if they are not given. As a
-    handoff's `input_filter=`, both are 0: all that was said before the handoff is summarized.
+    The model writes the summary as one message. As a session's `policy=`, `after` counts from the
+    last summary, which is stored; the defaults are 40 for `after` and 20 for `keep`. As a handoff's
+    `input_filter=`, both default to 0: everything before the handoff is summarized.
     """
     if not hasattr(model, "generate"):
-        msg = f"summarize({model!r}): give a chat model."
+        msg = f"summarize(): model must be a chat model, got {model!r}."
         raise UsageError(msg)
     policy = Summarize(model, prompt, keep, after)
     if not 0 <= policy.keep <= policy.after:
-        msg = f"summarize(keep={policy.keep}, after={policy.after}): keep 0 messages or more, and not more than those after which a summary is made."
+        msg = (
+            "summarize(): keep must be a number of messages from 0 to after, "
+            f"got keep={policy.keep} and after={policy.after}."
+        )
         raise UsageError(msg)
     return policy
 
 
 def first_kept(messages: Sequence[Message], count: int) -> int:
-    """Where the last `count` messages begin, and no tool call is parted from its result: further on, where it would be."""
+    """Return the index of the last `count` messages, moved forward past results without a call."""
     start = max(0, len(messages) - count)
     while start < len(messages) and messages[start].role == "tool":
         start += 1
@@ -110,7 +151,7 @@ def first_kept(messages: Sequence[Message], count: int) -> int:
 
 
 class KeepAll:
-    """All of it."""
+    """The policy that keeps everything."""
 
     async def bound(self, messages: Sequence[Message], note: Mapping[str, Any] | None) -> Bounded:
         del note
@@ -118,7 +159,7 @@ class KeepAll:
 
 
 class KeepLast:
-    """What `keep_last` makes."""
+    """The policy of `keep_last`."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -131,7 +172,17 @@ class KeepLast:
         return Bounded(messages[first_kept(messages, self.count) :])
 
     def __call__(self, data: H) -> H:
-        """As an input filter."""
+        """Apply the policy as an input filter, or as an agent's `history=`."""
+        if isinstance(data, Sequence):
+            messages = [entry if isinstance(entry, Message) else entry.message for entry in data]
+            return messages[first_kept(messages, self.count) :]
+        if not hasattr(data, "input_history") or not hasattr(data, "clone"):
+            msg = (
+                f"{self!r} must be called with HandoffInputData or a sequence of messages, got "
+                f"{type(data).__qualname__}. Pass it as a session's policy=, a handoff's "
+                " input_filter= or an agent's history=."
+            )
+            raise UsageError(msg)
         history = data.input_history
         before = (*((history,) if isinstance(history, str) else history), *data.pre_handoff_items)
         kept = before[max(0, len(before) - self.count) :]
@@ -141,9 +192,11 @@ class KeepLast:
 
 
 class Summarize:
-    """What `summarize` makes."""
+    """The policy of `summarize`."""
 
-    def __init__(self, model: ChatModel, prompt: str | None, keep: int | None, after: int | None) -> None:
+    def __init__(
+        self, model: ChatModel, prompt: str | None, keep: int | None, after: int | None
+    ) -> None:
         self._model = model
         self._prompt = prompt
         self.keep = (_KEEP if after is None else min(_KEEP, after)) if keep is None else keep
@@ -156,17 +209,30 @@ class Summarize:
 
     async def bound(self, messages: Sequence[Message], note: Mapping[str, Any] | None) -> Bounded:
         covered, summary = 0, None
-        if note is not None and isinstance(note.get("summary"), str) and type(note.get("covered")) is int and note["covered"] <= len(messages):
+        if (
+            note is not None
+            and isinstance(note.get("summary"), str)
+            and type(note.get("covered")) is int
+            and note["covered"] <= len(messages)
+        ):
             covered, summary = note["covered"], note["summary"]
         rest = messages[covered:]
         if len(rest) <= self.after:
             return Bounded(rest if summary is None else (_told(summary), *rest))
         cut = first_kept(rest, self.keep)
-        reply = await self._asked((*(() if summary is None else (_told(summary),)), *complete_calls(list(rest[:cut]))), _PROMPT, "a session")
-        return Bounded((_told(reply.text), *rest[cut:]), {"summary": reply.text, "covered": covered + cut}, reply.usage)
+        reply = await self._asked(
+            (*(() if summary is None else (_told(summary),)), *complete_calls(list(rest[:cut]))),
+            _PROMPT,
+            "a session",
+        )
+        return Bounded(
+            (_told(reply.text), *rest[cut:]),
+            {"summary": reply.text, "covered": covered + cut},
+            reply.usage,
+        )
 
     async def __call__(self, data: H) -> H:
-        """As an input filter."""
+        """Apply the policy as an input filter."""
         said = data.clone(new_items=()).messages()
         if len(said) <= self._after_in_handoffs:
             return data
@@ -178,9 +244,14 @@ class Summarize:
         return data.clone(input_history=(summary, *said[cut:]), pre_handoff_items=())
 
     async def _asked(self, messages: Sequence[Message], prompt: str, what: str) -> Message:
-        reply = await answer_of(self._model, ModelRequest((*messages, Message.user(self._prompt or prompt))))
+        reply = await answer_of(
+            self._model, ModelRequest((*messages, Message.user(self._prompt or prompt)))
+        )
         if not isinstance(reply, Message) or not reply.text:
-            msg = f"the model {self._model!r}, which was to summarize {what}, returned {reply!r}: it has to return an assistant message with a text."
+            msg = (
+                f"the model {self._model!r} must summarize {what} as an assistant message with "
+                f"text, got {reply!r}."
+            )
             raise ModelBehaviorError(msg)
         return reply
 
@@ -190,7 +261,7 @@ def _told(summary: str) -> Message:
 
 
 class _Own:
-    """A function of the user's."""
+    """A policy that is a user's function."""
 
     def __init__(self, function: Callable[[Sequence[Message]], Any]) -> None:
         self._function = function
@@ -200,13 +271,16 @@ class _Own:
         chosen = tuple(await maybe_await(self._function(tuple(messages))))
         for message in chosen:
             if not isinstance(message, Message):
-                msg = f"the policy {self._function!r} of the session returned {message!r} among the messages: return a sequence of Message."
+                msg = (
+                    f"the policy {self._function!r} of the session returned {message!r} among "
+                    "the messages. Return a sequence of Message."
+                )
                 raise UsageError(msg)
         return Bounded(_unparted(chosen, messages))
 
 
 def _unparted(chosen: Sequence[Message], messages: Sequence[Message]) -> list[Message]:
-    """The messages that were chosen; where a call is among them, so are its results, and no result without its call."""
+    """Return the chosen messages, with the results of all their calls, and no other results."""
     whole: list[Message] = []
     for position, message in enumerate(chosen):
         if message.role == "tool":
@@ -219,11 +293,11 @@ def _unparted(chosen: Sequence[Message], messages: Sequence[Message]) -> list[Me
 
 
 def _results_behind(message: Message, messages: Sequence[Message]) -> dict[str | None, Message]:
-    """The results that stand behind a message, by the ids of their calls."""
+    """Return the results that follow a message, by call id."""
     position = next((index for index, one in enumerate(messages) if one.id == message.id), None)
     return {} if position is None else _results_in(messages[position + 1 :])
 
 
 def _results_in(messages: Sequence[Message]) -> dict[str | None, Message]:
-    """The results at the beginning of these messages."""
+    """Return the results at the start of these messages."""
     return {one.tool_call_id: one for one in takewhile(lambda one: one.role == "tool", messages)}

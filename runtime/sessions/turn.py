@@ -1,8 +1,8 @@
-"""One turn of a session: the run that has it is the only one that works in the session, in any process.
+"""One turn of a session: only the run with the turn works in the session, across all processes.
 
-Owns: that turns come one after the other, what a run is given of the session, and what of the run is put into it. All of that is in the store: what is in
-memory between two turns is only what need not be read again. It must never put half of a turn's part into the session, nor write by a turn that another
-process has by now.
+The turn loads the session for its run, and adds the run's part to the session. Everything is in the
+store; memory between two turns is only a cache. A turn's part is written completely or not at all,
+and never after another process has taken the turn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .session_log import SessionLog, note_record, turn_record, waiting_calls
 from .session_policy import KeepAll, SessionPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from ..actor.host import Host
     from ..agent.run_state import RunState
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Start", "Turn"]
 
 Start: TypeAlias = Literal["root", "last"]
-"""With whom a turn begins: with the root of the tree, or with the agent with whom the last turn ended."""
+"""The agent that starts a turn: the root of the tree, or the agent that ended the last turn."""
 
 _MISSING: Final = object()
 
@@ -59,25 +59,45 @@ class Turn:
         "session_id",
     )
 
-    def __init__(self, store_access: StoreAccess, session_id: str, busy: Busy, policy: SessionPolicy | None, start: Start = "root") -> None:
+    def __init__(
+        self,
+        store_access: StoreAccess,
+        session_id: str,
+        busy: Busy,
+        policy: SessionPolicy | None,
+        start: Start = "root",
+    ) -> None:
         self._access = store_access
         self._busy = busy
-        self._policy = policy  # None: for one that goes on, and has been given all that it needs
+        self._policy = policy  # None for a resumed run, which already has its input
         self._with = start
         self._leases: SystemLeases | None = None
-        self._lease: Lease | None = None  # while it is its turn
+        self._lease: Lease | None = None  # held during the turn
         self._known: KnownSessions | None = None
-        self._log: SessionLog | None = None  # the session, as it was when the turn began
-        self._written: list[bytes] = []  # behind that
-        self._records = 0  # how many the session holds
-        self._before: dict[str, Any] = {}  # the values of the session as they were, as `kept_value` gives them
-        self._start: int | None = None  # how much of the run is in the session; None until that is known
+        self._log: SessionLog | None = None  # the session at the start of the turn
+        self._written: list[bytes] = []  # records written since
+        self._records = 0  # number of records in the session
+        self._before: dict[
+            str, Any
+        ] = {}  # the earlier values of the session, as `kept_value` returns them
+        # Number of the run's messages in the session; None until known.
+        self._start: int | None = None
         self.session_id = session_id
-        self.is_pending = False  # whether what comes of the run has to be in the session before it counts as completed
+        # True if the run's part must be in the session before the run counts as completed.
+        self.is_pending = False
 
-    async def begin(self, state: RunState, system: Host, stop: Callable[[CancelRun], object]) -> None:
-        """Wait until it is this run's turn, and give it what was said before."""
-        await self._take(system, stop)
+    async def begin(
+        self,
+        state: RunState,
+        system: Host,
+        stop: Callable[[CancelRun], object],
+        on_queued: Callable[[], Coroutine[object, None, None]] | None = None,
+    ) -> None:
+        """Wait for this run's turn, and load the session into its input.
+
+        `on_queued` is called if another run has the turn.
+        """
+        await self._take(system, stop, on_queued)
         log = await self._read(system)
         state.session_records_before = log.count
         state.begins_with = log.last_agent if self._with == "last" else None
@@ -85,7 +105,7 @@ class Turn:
         policy, new, given = self._policy, state.input.messages, log.messages
         assert policy is not None
         if type(policy) is not KeepAll:
-            bounded, note, usage = await policy.bound(given.copy(), log.note)  # it may be the user's code
+            bounded, note, usage = await policy.bound(given.copy(), log.note)  # may call user code
             if note is not None:
                 await self._write(note_record(note))
             if usage is not None:
@@ -98,17 +118,24 @@ class Turn:
         state.context.session.put_under(log.values)
         self._start = 0
 
-    async def go_on(self, state: RunState, system: Host, stop: Callable[[CancelRun], object]) -> None:
-        """The same, for a run that goes on in the middle of its turn."""
+    async def go_on(
+        self, state: RunState, system: Host, stop: Callable[[CancelRun], object]
+    ) -> None:
+        """Wait for the turn of a run that resumes in the middle of it."""
         await self._take(system, stop)
         records = await self._read_records()
         log = SessionLog(self.session_id, records)
         self._found(log, system)
         self.is_pending = True
         self._start = log.told_of(state.context.run_id)
-        # Once something of it is in the session, that has its values as they were when it stopped, or as later turns have left them. Before that, it was
-        # lost on its way, and has its own; what it has not changed is as later turns have left it.
-        base = None if self._start else SessionLog(self.session_id, records[: state.session_records_before or 0]).values
+        # If a part of the run is already in the session, the run's values are those of the session,
+        # as it or later turns have left them. Otherwise it was lost on its way: its own changes
+        # apply, and unchanged values are as later turns have left them.
+        base = (
+            None
+            if self._start
+            else SessionLog(self.session_id, records[: state.session_records_before or 0]).values
+        )
         values, last = state.context.session, log.values
         for name in values.to_dict().keys() | last.keys():
             if base is None or _same(values.get(name, _MISSING), base.get(name, _MISSING)):
@@ -117,7 +144,12 @@ class Turn:
                 else:
                     values.delete(name)
 
-    async def _take(self, system: Host, stop: Callable[[CancelRun], object]) -> None:
+    async def _take(
+        self,
+        system: Host,
+        stop: Callable[[CancelRun], object],
+        on_queued: Callable[[], Coroutine[object, None, None]] | None = None,
+    ) -> None:
         session_id, busy = self.session_id, self._busy
         key = session_key(session_id)
         leases = leases_of(system)
@@ -125,25 +157,27 @@ class Turn:
             key,
             f"the turn of session {session_id!r}",
             partial(stop, LOST),
-            partial(stop, CancelRun("a newer message of its session goes first", begins_first=True)),
-            former=key,
+            partial(
+                stop, CancelRun("a newer message of its session goes first", begins_first=True)
+            ),
             preempts=busy == "preempt",
         )
+        lease.on_queued = on_queued
         if not await leases.take_turn(self._access, lease, preempt_key(session_id), busy):
             instead = "Send this one later, or open the session with busy='queue' or 'preempt'."
-            msg = f"session {session_id!r} is at work on another message, or too many wait. {instead}"
+            msg = f"session {session_id!r} is running another turn, or its queue is full. {instead}"
             raise SessionBusy(msg)
         self._leases, self._lease = leases, lease
 
     async def _read(self, system: Host) -> SessionLog:
-        """The session as it is. Of one that this system knows, what is new."""
+        """Return the current session. Of a cached one, only new records are read."""
         log = known_sessions_of(system).take(self._access, self.session_id)
         if log is not None:
             records = await self._read_records(log.count - 1)
             if records and records[0] == log.last:
                 log.read(records[1:])
             else:
-                log = None  # it was cleared, or the store has taken something back
+                log = None  # it was cleared or rolled back
         if log is None:
             log = SessionLog(self.session_id, await self._read_records())
         self._found(log, system)
@@ -157,13 +191,37 @@ class Turn:
         self._before = dict(log.kept)
 
     async def end(self, state: RunState, *, keep: bool, waits: bool = False) -> None:
-        """Put what came of it into the session, and let the next one have the turn. `waits`: the run was interrupted, and can go on."""
+        """Add the run's part to the session, and release the turn.
+
+        `waits`: the run was interrupted, and can be resumed.
+        """
         try:
-            if keep and self._start is not None and state.new_input_count is not None and self._lease is not None:
+            if (
+                keep
+                and self._start is not None
+                and state.new_input_count is not None
+                and self._lease is not None
+            ):
                 given = state.input.messages
-                said = (*given[len(given) - state.new_input_count :], *(entry.message for entry in state.lane.entries))[self._start :]
+                said = (
+                    *given[len(given) - state.new_input_count :],
+                    *(entry.message for entry in state.lane.entries),
+                )[self._start :]
+                speakers = (
+                    *(None for _ in range(state.new_input_count)),
+                    *(entry.agent_name for entry in state.lane.entries),
+                )[self._start :]
                 waiting, ended_with = waiting_calls(state.root) if waits else {}, _last_agent(state)
-                record = turn_record(state.context.run_id, self._start, said, self._before, state.context.session.to_dict(), waiting, ended_with)
+                record = turn_record(
+                    state.context.run_id,
+                    self._start,
+                    said,
+                    self._before,
+                    state.context.session.to_dict(),
+                    waiting,
+                    ended_with,
+                    speakers,
+                )
                 if record is not None:
                     await self._write(record, is_last=True)
                 if self._known is not None and self._log is not None:
@@ -173,41 +231,46 @@ class Turn:
             await self.release()
 
     async def _write(self, record: bytes, *, is_last: bool = False) -> None:
-        """Add a record to the session, if it is still this run's turn."""
+        """Add a record to the session, if this run still has the turn."""
         lease, leases = self._lease, self._leases
         assert lease is not None
         assert leases is not None
-        # The last one gives the turn back in the same step, unless another run of this system takes it over.
+        # The last record releases the turn in the same step, unless another run of this system
+        # takes over.
         then: Ending = "forget" if is_last and not leases.is_wanted_here(lease) else "keep"
         await lease.commit([Append(lease.key, (record,), self._records)], then=then)
         self._records += 1
         self._written.append(record)
 
-    async def forget_all(self, system: Host) -> None:
-        """When it is this one's turn: remove what the session holds."""
+    async def forget_all(
+        self, system: Host, also: Callable[[], Awaitable[object]] | None = None
+    ) -> None:
+        """Wait for the turn, then remove everything in the session, after calling `also`."""
         await self._take(system, _ignore)
         try:
             assert self._lease is not None
             known_sessions_of(system).take(self._access, self.session_id)
+            if also is not None:
+                await also()
             await self._lease.commit([Remove(self._lease.key)])
         finally:
             await self.release()
 
     async def release(self) -> None:
-        """Let the next one have the turn."""
+        """Release the turn."""
         lease, self._lease = self._lease, None
         if lease is not None and self._leases is not None:
             await self._leases.give_back(lease)
 
     def abandon(self) -> None:
-        """The same, where there is no time to wait."""
+        """Release the turn, without waiting."""
         lease, self._lease = self._lease, None
         if lease is not None and self._leases is not None:
             self._leases.abandon(lease)
 
 
 def _last_agent(state: RunState) -> str | None:
-    """The agent with which the run has ended, after all that the agents have handed over to one another; not one that another one has cast."""
+    """Return the agent that ended the run after all transfers, but no agent that another called."""
     names = () if state.root is None else names_of(state.root.names)
     return names[-1] if names else None
 
@@ -220,4 +283,4 @@ def _same(one: Any, two: Any) -> bool:
 
 
 def _ignore(_request: CancelRun) -> None:
-    """What only clears a session does so in one step, and cannot be asked to end."""
+    """Ignore a stop request: clearing a session is a single step, which cannot be stopped."""

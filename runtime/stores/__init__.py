@@ -1,18 +1,26 @@
-"""Stores, behind one protocol: where runs leave what must outlive them.
+"""Stores: the storage backends for runs and sessions, behind one protocol.
 
-    run_entries                         the runs that a store lists, and what may be asked of that list
-    writes                              what it writes in one step, and on whose behalf
-    protocol                            what a store is
-    arguments                           what may be asked of it
-    memory_entries                      the list of runs of the next one
-    memory                              the one in this process
-    watching, listening                 who is told of changes; the thread that hears of them
-    store_thread, threaded_store        the thread in which a client blocks; what stores with one have in common
-    sqlite, redis, postgres             a file, a Redis, a PostgreSQL: a package each
+    run_entries                         the entries of the list of runs, and its queries
+    writes                              the writes of one step, and claims
+    marks                               the marks that hold a store or bind it to an environment
+    protocol                            the protocols of a store
+    arguments                           validation of the methods' arguments
+    memory_entries                      the list of runs of the memory store
+    memory                              the store in the memory of this process
+    risks                               warnings about server settings that can lose data
+    forks                               handling of connections when the process is forked
+    watching, listening                 watchers of keys; the thread that receives changes
+    troubles                            a table of backend errors: retried, fatal, or of one
+                                        operation
+    store_thread, threaded_store        the worker thread for blocking clients; the base class of
+                                        stores with one
+    sqlite, redis, postgres             a package each: a file, a Redis server, a PostgreSQL server
+    encrypted                           a wrapper that encrypts values and journals
 
-It must never import the client of a database before a store of it is made.
+A database client is only imported when a store of that kind is made.
 """
 
+from .encrypted import EncryptedStore, encrypted
 from .memory import MemoryStore
 from .postgres import PostgresStore
 from .protocol import JournalStore, ListsRuns, Store
@@ -26,6 +34,7 @@ __all__ = [
     "Append",
     "Claim",
     "DropEntry",
+    "EncryptedStore",
     "Expect",
     "JournalStore",
     "ListsRuns",
@@ -40,4 +49,5 @@ __all__ = [
     "Store",
     "Watch",
     "Watches",
+    "encrypted",
 ]

@@ -1,10 +1,11 @@
-"""The arguments of a store's methods, looked at before anything happens.
+"""Validation of the arguments of a store's methods, before anything happens.
 
-Owns: what is a key, a value, a span of seconds. Whatever is not is the caller's mistake, and a `UsageError` that says which call and what to give.
+An invalid key, value or time span raises a `UsageError` that names the call and the valid values.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,17 +13,34 @@ from ..errors import UsageError
 from .run_entries import DropEntry, RunEntry, entry_size
 from .writes import Append, Expect, Put, Remove, Write
 
-__all__ = ["LONGEST_KEY", "checked_writes", "count", "key_bytes", "limit_of", "owner_name", "record_list", "span", "text", "time_to_live", "value_bytes"]
+__all__ = [
+    "LONGEST_KEY",
+    "checked_writes",
+    "count",
+    "is_plain_function",
+    "key_bytes",
+    "limit_of",
+    "owner_name",
+    "record_list",
+    "span",
+    "text",
+    "time_to_live",
+    "value_bytes",
+]
 
 LONGEST_KEY: Final = 2048
-"""The bytes of UTF-8 that a key may have: no index of a backend takes more than that without further ado."""
+"""The longest key, in bytes of UTF-8: every backend can index that without extra work."""
 
-_MOST: Final = 2**63 - 1  # that a backend can count
-_LONGEST_SPAN: Final = 1e10  # seconds, some three hundred years: what comes after that no backend can count
+_MOST: Final = 2**63 - 1  # the largest number of all backends
+# Seconds, some three hundred years: the longest span that every backend can represent.
+_LONGEST_SPAN: Final = 1e10
 
 
 def key_bytes(call: str, key: object, *, name: str = "key") -> bytes:
-    """The key in UTF-8, where bytes sort as text does in Python. Half of a surrogate pair is a character like others."""
+    """Encode the key in UTF-8, where bytes sort as text does in Python.
+
+    Half of a surrogate pair counts as an ordinary character.
+    """
     if type(key) is str and 0 < len(key) <= _SURELY_SHORT:
         return key.encode("utf-8", "surrogatepass")
     if not isinstance(key, str):
@@ -33,7 +51,10 @@ def key_bytes(call: str, key: object, *, name: str = "key") -> bytes:
         raise UsageError(msg)
     encoded = key.encode("utf-8", "surrogatepass")
     if len(encoded) > LONGEST_KEY:
-        msg = f"{call}: {name} has {len(encoded):,} bytes in UTF-8, and may have {LONGEST_KEY:,}; keep what is long in the value. It begins with {key[:40]!r}."
+        msg = (
+            f"{call}: {name} has {len(encoded):,} bytes in UTF-8, and may have {LONGEST_KEY:,}; "
+            f"keep what is long in the value. It begins with {key[:40]!r}."
+        )
         raise UsageError(msg)
     return encoded
 
@@ -57,8 +78,13 @@ def value_bytes(call: str, value: object, *, name: str = "value") -> bytes:
 
 
 def record_list(call: str, records: object) -> list[bytes]:
-    if isinstance(records, str | bytes | bytearray | memoryview) or not isinstance(records, Sequence):
-        msg = f"{call}: records is a {type(records).__name__}; give a list of bytes, even if it is only one."
+    if isinstance(records, str | bytes | bytearray | memoryview) or not isinstance(
+        records, Sequence
+    ):
+        msg = (
+            f"{call}: records is a {type(records).__name__}; give a list of bytes, even if it is "
+            "only one."
+        )
         raise UsageError(msg)
     listed = list(records)
     for index, record in enumerate(listed):
@@ -69,8 +95,15 @@ def record_list(call: str, records: object) -> list[bytes]:
 
 def span(call: str, seconds: object, *, name: str = "seconds", zero: bool = False) -> float:
     # Written so that nan, which is neither less nor more than anything, is refused as well.
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not ((seconds > 0 or (zero and seconds == 0)) and seconds <= _LONGEST_SPAN):
-        msg = f"{call}: {name}={seconds!r} is no span of time; give seconds, {'not less' if zero else 'more'} than 0 and at most {_LONGEST_SPAN:,.0f}."
+    if (
+        not isinstance(seconds, int | float)
+        or isinstance(seconds, bool)
+        or not ((seconds > 0 or (zero and seconds == 0)) and seconds <= _LONGEST_SPAN)
+    ):
+        msg = (
+            f"{call}: {name}={seconds!r} is no span of time; give seconds, "
+            f"{'not less' if zero else 'more'} than 0 and at most {_LONGEST_SPAN:,.0f}."
+        )
         raise UsageError(msg)
     return float(seconds)
 
@@ -94,25 +127,41 @@ def limit_of(call: str, limit: object) -> int | None:
 
 
 def checked_writes(call: str, writes: Sequence[Write]) -> int:
-    """About how many bytes they write. Raises, if one of them is none, or a part of it is not what it has to be."""
+    """Return the approximate number of bytes of the writes.
+
+    Raises UsageError if one of them is invalid.
+    """
     size = index = 0
     for write in writes:
         kind = type(write)
         if kind not in _WRITES:
-            msg = f"{call}: writes[{index}] is a {kind.__name__}; give Put, Remove, Append, Expect, RunEntry or DropEntry."
+            msg = (
+                f"{call}: writes[{index}] is a {kind.__name__}; give Put, Remove, Append, "
+                "Expect, RunEntry or DropEntry."
+            )
             raise UsageError(msg)
         key = write.key
         if type(key) is not str or not 0 < len(key) <= _SURELY_SHORT:
             key_bytes(call, key, name=f"writes[{index}].key")
         if kind is Put or kind is RunEntry:
             seconds = write.seconds  # type: ignore[union-attr]  # by its kind
-            if seconds is not None and not (type(seconds) is float and 0 < seconds <= _LONGEST_SPAN):
+            if seconds is not None and not (
+                type(seconds) is float and 0 < seconds <= _LONGEST_SPAN
+            ):
                 span(call, seconds, name=f"writes[{index}].seconds")
         if type(write) is Put:
-            size += len(write.value if type(write.value) is bytes else value_bytes(call, write.value, name=f"writes[{index}].value"))
+            size += len(
+                write.value
+                if type(write.value) is bytes
+                else value_bytes(call, write.value, name=f"writes[{index}].value")
+            )
         elif type(write) is Append:
             for record in write.records:
-                size += len(record if type(record) is bytes else value_bytes(call, record, name=f"writes[{index}].records"))
+                size += len(
+                    record
+                    if type(record) is bytes
+                    else value_bytes(call, record, name=f"writes[{index}].records")
+                )
             if type(write.after) is not int or not 0 <= write.after <= _MOST:
                 count(call, write.after)
         elif type(write) is RunEntry:
@@ -123,5 +172,10 @@ def checked_writes(call: str, writes: Sequence[Write]) -> int:
     return size
 
 
-_SURELY_SHORT: Final = LONGEST_KEY // 4  # characters, each of which has four bytes at most
+_SURELY_SHORT: Final = LONGEST_KEY // 4  # characters of at most four bytes each
 _WRITES: Final = frozenset((Put, Remove, Append, Expect, RunEntry, DropEntry))
+
+
+def is_plain_function(given: object) -> bool:
+    """Return whether it can be called in a thread, and returns its result directly."""
+    return callable(given) and not inspect.iscoroutinefunction(given)

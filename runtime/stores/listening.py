@@ -1,9 +1,9 @@
-"""The one thread in which a store hears of what other processes write, while something is watched.
+"""The thread in which a store receives changes by other processes, while something is watched.
 
-It is started by the first watch, and ends some seconds after the last one. What hears is a `Source`, with a connection of its own: when that fails, the keys
-are no longer armed, so that who watches them looks again and again, and it is opened anew, with a growing pause between two attempts.
-
-Owns: the thread, what wakes it, and when a source is opened again. It must never know a backend's client, nor write what a store keeps.
+It is started by the first watch, and ends some seconds after the last one. It reads from a
+`Source`, which has its own connection. When that fails, the keys are disarmed, so that watchers
+poll instead, and the source is reopened with growing pauses between attempts. This module never
+writes to the store.
 """
 
 from __future__ import annotations
@@ -18,49 +18,84 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from ..log import loggers
+from . import forks
 from .watching import Watch, Watchers
 
 __all__ = ["Listener", "Source", "wait_for_any"]
 
 _LINGER: Final = 5.0
-"""Seconds without a watcher after which the thread ends, and the connection with it."""
+"""Seconds without a watcher after which the thread ends and its connection is closed."""
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 
 
 class Source(Protocol):
-    """What hears of changes. All its methods are called in the listener's thread."""
+    """A source of changes. Its methods run in the listener's thread, except where noted."""
 
     def open(self) -> None:
         """Connect."""
 
     def follow(self, added: Collection[bytes], gone: Collection[bytes]) -> None:
-        """Listen for some keys more, and for others no longer. Those that it hears of from now on it arms, now or while it waits."""
+        """Listen for additional keys, and stop listening for others.
+
+        Keys whose changes it receives from now on are armed, now or during `wait`.
+        """
 
     def wait(self, wake: socket.socket, seconds: float) -> None:
-        """Tell of what changes, and return after so long, or when there is something to be read from `wake`, which is left there."""
+        """Report changes. Returns after `seconds`, or as soon as `wake` is readable.
+
+        It does not read from `wake`.
+        """
 
     def close(self) -> None:
-        """Let go of the connection, if there is one. It must not raise because that is lost."""
+        """Close the connection, if there is one. A lost connection must not raise."""
+
+    def before_fork(self) -> None:
+        """Close the connection, if a child process must not have a copy of it. From any thread.
+
+        The connection stays unused until the fork is over.
+        """
+
+    def after_fork(self) -> None:
+        """From the same thread, in the parent: the fork is over."""
+
+    def descriptors(self) -> list[int]:
+        """Return the descriptors that the child releases. Called in the child; only reads."""
 
 
 class Listener:
-    """The watchers of one store in one process, and the thread that tells them."""
+    """The watchers of one store in one process, and the thread that notifies them."""
 
     def __init__(self, name: str, make_source: Callable[[Watchers], Source]) -> None:
         self.watchers = Watchers()
         self._name = name
         self._source = make_source(self.watchers)
         self._lock = threading.Lock()
-        self._ended: Future[None] | None = None  # of the thread that runs
+        self._ended: Future[None] | None = None  # set when the thread ends; None: no thread
         self._wake: socket.socket | None = None
         self._closed = False
+        # Held while the source is opened, which may import a client, and during a fork.
+        self._opening = threading.Lock()
+        self._is_held = False  # whether the fork holds it
+        forks.watch(self)
+
+    def before_fork(self) -> None:
+        self._is_held = self._opening.acquire(timeout=forks.SECONDS)
+        self._source.before_fork()
+
+    def after_fork(self) -> None:
+        self._source.after_fork()
+        if self._is_held:
+            self._opening.release()
+
+    def after_fork_in_child(self) -> None:
+        forks.disconnect(self._source.descriptors())
 
     def add(self, keys: Collection[bytes], changed: Callable[[], None]) -> Watch:
         watch = self.watchers.add(keys, changed)
         with self._lock:
             if self._closed:
-                return watch  # it is never live
+                return watch  # a closed store's watch is never live
             if self._ended is None:
                 self._begin()
             else:
@@ -68,7 +103,7 @@ class Listener:
         return watch
 
     def close(self) -> Future[None] | None:
-        """End the thread. What is returned is done when it has ended."""
+        """End the thread. The returned future is done when it has ended."""
         with self._lock:
             self._closed = True
             self._stir()
@@ -76,15 +111,39 @@ class Listener:
 
     def _stir(self) -> None:
         if self._wake is not None:
-            with suppress(BlockingIOError):  # it is full: the thread wakes up anyway
+            # the socket's buffer is full: the thread wakes up anyway
+            with suppress(BlockingIOError):
                 self._wake.send(b"\0")
 
     def _begin(self) -> None:
-        self._wake, woken = socket.socketpair()
-        self._wake.setblocking(False)
-        woken.setblocking(False)
-        self._ended = Future()
-        threading.Thread(target=self._listen, args=(woken, self._wake, self._ended), name=f"{self._name}-listener", daemon=True).start()
+        """Start the thread.
+
+        If no descriptor or thread is left, watchers poll, and the next watch tries again.
+        """
+        made: list[socket.socket] = []
+        try:
+            made += socket.socketpair()
+            wake, woken = made
+            wake.setblocking(False)
+            woken.setblocking(False)
+            ended: Future[None] = Future()
+            threading.Thread(
+                target=self._listen,
+                args=(woken, wake, ended),
+                name=f"{self._name}-listener",
+                daemon=True,
+            ).start()
+        except (OSError, RuntimeError) as error:
+            for one in made:
+                one.close()
+            loggers.stores.info(
+                "%s cannot hear of changes for now, and looks for them: %s: %s",
+                self._name,
+                type(error).__name__,
+                error,
+            )
+        else:
+            self._wake, self._ended = wake, ended
 
     # ---- in the thread
 
@@ -93,13 +152,19 @@ class Listener:
         try:
             while True:
                 try:
-                    self._source.open()
+                    with self._opening:
+                        self._source.open()
                     pause = _FIRST_PAUSE
                     if self._follow(woken):
                         return
-                except Exception as error:  # noqa: BLE001 -- every error of every client: those who watch look for themselves meanwhile
+                except Exception as error:  # noqa: BLE001 -- any client's error: watchers poll in the meantime
                     if pause == _FIRST_PAUSE:
-                        loggers.stores.info("%s cannot hear of changes for now, and looks for them: %s: %s", self._name, type(error).__name__, error)
+                        loggers.stores.info(
+                            "%s cannot hear of changes for now, and looks for them: %s: %s",
+                            self._name,
+                            type(error).__name__,
+                            error,
+                        )
                 finally:
                     self.watchers.disarm()
                     self._source.close()
@@ -111,13 +176,13 @@ class Listener:
                 with self._lock:
                     self._ended = self._wake = None
                     if self.watchers and not self._closed:
-                        self._begin()  # what has come at this very moment
+                        self._begin()  # for a watch that was added just now
                 wake.close()
                 woken.close()
                 ended.set_result(None)
 
     def _follow(self, woken: socket.socket) -> bool:
-        """Tell of changes until the source fails. Returns True when there is nothing left to do."""
+        """Report changes until the source fails. Returns True when nothing is left to do."""
         known: set[bytes] = set()
         version = -1
         while not self._closed:
@@ -133,7 +198,7 @@ class Listener:
         return True
 
     def _rest(self, woken: socket.socket, seconds: float) -> bool:
-        """Wait before the next attempt. Returns True when there is nothing left to do."""
+        """Wait before the next attempt. Returns True when nothing is left to do."""
         wait_for_any([woken], seconds)
         _drain(woken)
         return self._closed or not self.watchers
@@ -141,7 +206,7 @@ class Listener:
 
 def wait_for_any(sockets: Collection[socket.socket | int], seconds: float) -> bool:
     """Wait until one of them can be read. Returns whether one can."""
-    if hasattr(select, "poll"):  # numbers above 1,024 are nothing to `select`
+    if hasattr(select, "poll"):  # `select` does not support descriptors above 1,024
         poll = select.poll()
         for one in sockets:
             poll.register(one, select.POLLIN)
@@ -150,6 +215,6 @@ def wait_for_any(sockets: Collection[socket.socket | int], seconds: float) -> bo
 
 
 def _drain(woken: socket.socket) -> None:
-    with suppress(BlockingIOError):  # it is empty
+    with suppress(BlockingIOError):  # the socket is empty
         while woken.recv(4096):
             pass

@@ -1,7 +1,7 @@
-"""The store that is as long there as the process: for tests, and for runs that need not outlive it.
+"""The store in the memory of this process: for tests, and for runs that need not outlive it.
 
-Owns: its dictionaries, and the lock around each look at them. Nothing is awaited in it, so it may be used from any loop and any thread. It must never make
-a change of which only a part is seen.
+Every access holds a lock and awaits nothing, so the store may be used from any loop and any thread.
+Changes are atomic.
 """
 
 from __future__ import annotations
@@ -11,12 +11,26 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from time import time_ns
 from types import TracebackType
 from typing import Self
 
 from ..clock import boottime
 from ..errors import UsageError, WriteRefused
-from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, time_to_live, value_bytes
+from ..unpicklable import Unpicklable
+from .arguments import (
+    checked_writes,
+    count,
+    key_bytes,
+    limit_of,
+    owner_name,
+    record_list,
+    span,
+    text,
+    time_to_live,
+    value_bytes,
+)
+from .marks import AGELESS
 from .memory_entries import MemoryEntries
 from .run_entries import DropEntry, RunEntry, RunQuery, checked_query
 from .watching import Watch, Watchers
@@ -26,7 +40,7 @@ __all__ = ["MemoryStore"]
 
 
 class _Entry:
-    """What there is of a key."""
+    """The value and journal of a key."""
 
     __slots__ = ("expires", "records", "value", "written")
 
@@ -38,7 +52,7 @@ class _Entry:
 
 
 class _Holding:
-    """What there is of a claim: `owner` is empty when it was left for others."""
+    """The claim of a key; `owner` is empty when it was released."""
 
     __slots__ = ("attempts", "epoch", "owner")
 
@@ -48,27 +62,37 @@ class _Holding:
         self.attempts = 0
 
 
-class MemoryStore:
+class MemoryStore(Unpicklable):
     """A store in the memory of this process.
 
-    `ttl`: the seconds for which a key is there after it was last written; None: for ever. `time` is where the time comes from: a clock that never jumps. A
-    forked process gets a copy.
+    `ttl`: the lifetime of a key in seconds, since it was last written; None: forever. `time`
+    returns the current time and must be monotonic. A forked process cannot use it, because its copy
+    would share nothing with the parent's store.
     """
+
+    __why_not_pickled__ = (
+        "its data is in the memory of this process. For several processes, use SQLiteStore, "
+        "RedisStore or PostgresStore, and make it in each."
+    )
+
+    _is_copied = False  # whether a forked process may use its copy
 
     def __init__(self, *, ttl: float | None = None, time: Callable[[], float] = boottime) -> None:
         self._ttl = time_to_live("MemoryStore", ttl)
         self._time = time
-        # In the order of their last writing, if there is a time to live: those that have expired are in front.
+        # In the order of their last write if there is a time to live: expired ones come first.
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._short: dict[str, _Entry] = {}  # those that were given a time of their own
-        self._owners: dict[str, float] = {}  # until when each is alive
+        self._short: dict[str, _Entry] = {}  # entries that have their own time to live
+        self._owners: dict[str, float] = {}  # the expiry time of each owner
         self._claims: dict[str, _Holding] = {}
         self._runs = MemoryEntries()
         self._watchers = Watchers(always=True)
         self._epoch = 0
         self._closed = False
-        # One for each process: what another thread held when this process was forked is never released here.
-        self._locks = {os.getpid(): threading.Lock()}
+        self._made_in = os.getpid()
+        # One for each process: a lock that another thread held during a fork is never released in
+        # the child.
+        self._locks = {self._made_in: threading.Lock()}
 
     def __repr__(self) -> str:
         return f"<MemoryStore of {len(self._entries)} keys>"
@@ -141,22 +165,32 @@ class MemoryStore:
         with self._lock("revoke"):
             self._owners.pop(owner, None)
 
-    async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), *, former: str | None = None) -> Claim | None:
+    async def claim(self, key: str, owner: str, writes: Sequence[Write] = ()) -> Claim | None:
         key_bytes("MemoryStore.claim", key)
         owner_name("MemoryStore.claim", owner)
-        if former is not None:
-            key_bytes("MemoryStore.claim", former, name="former")  # there was no earlier version whose memory this could be
         with self._lock("claim"):
             holding = self._claims.get(key)
             now = self._time()
-            if holding is not None and holding.owner != owner and self._is_alive(holding.owner, now):
+            if (
+                holding is not None
+                and holding.owner != owner
+                and self._is_alive(holding.owner, now)
+            ):
                 checked_writes("MemoryStore.claim", writes)
                 return None
             is_alive = self._owners.get(owner, -math.inf) > now
-            self._check("MemoryStore.claim", writes, now, or_raise=None if is_alive else _refused("owner", key, f"owner {owner!r} is not alive"))
+            self._check(
+                "MemoryStore.claim",
+                writes,
+                now,
+                or_raise=None
+                if is_alive
+                else _refused("owner", key, f"owner {owner!r} is not alive"),
+            )
             if holding is None:
                 holding = self._claims[key] = _Holding()
-            self._epoch += 1
+            # The wall clock, so that a store made after this one returns larger epochs.
+            self._epoch = max(self._epoch + 1, time_ns() // 1000)
             holding.owner, holding.epoch = owner, self._epoch
             holding.attempts += 1
             self._do(writes, now)
@@ -165,14 +199,20 @@ class MemoryStore:
             self._tell([write.key for write in writes])
         return claim
 
-    async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
+    async def commit(
+        self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep"
+    ) -> None:
         with self._lock("commit"):
             now = self._time()
             refused = None
             if claim is not None:
                 holding = self._claims.get(claim.key)
                 if holding is None or holding.epoch != claim.epoch or holding.owner != claim.owner:
-                    by = "no owner" if holding is None or not holding.owner else f"owner {holding.owner!r}"
+                    by = (
+                        "no owner"
+                        if holding is None or not holding.owner
+                        else f"owner {holding.owner!r}"
+                    )
                     refused = _refused("epoch", claim.key, f"it is claimed by {by} by now")
                 elif self._owners.get(claim.owner, -math.inf) <= now:
                     refused = _refused("owner", claim.key, f"owner {claim.owner!r} is not alive")
@@ -200,7 +240,9 @@ class MemoryStore:
             now = self._time()
             for key in self._under(prefix):
                 holding = self._claims.get(key)
-                if self._entries[key].value is not None and (holding is None or not self._is_alive(holding.owner, now)):
+                if self._entries[key].value is not None and (
+                    holding is None or not self._is_alive(holding.owner, now)
+                ):
                     found.append((0 if holding is None else holding.attempts, key))
         found.sort()
         return [key for _, key in found[:limit]]
@@ -213,12 +255,20 @@ class MemoryStore:
             self._runs.prune(now, older_than)
             gone: set[str] = set()
             for key, entry in list(self._entries.items()):
-                if entry.expires <= now or (older_than is not None and entry.written <= now - older_than):
+                if entry.expires <= now or (
+                    older_than is not None
+                    and entry.written <= now - older_than
+                    and not AGELESS < entry.expires - now < math.inf
+                ):
                     self._forget(key)
                     gone.add(key)
             for owner in [owner for owner, until in self._owners.items() if until <= now]:
                 del self._owners[owner]
-            for key in [key for key, holding in self._claims.items() if key not in self._entries and holding.owner not in self._owners]:
+            for key in [
+                key
+                for key, holding in self._claims.items()
+                if key not in self._entries and holding.owner not in self._owners
+            ]:
                 del self._claims[key]
                 gone.add(key)
             return len(gone)
@@ -234,15 +284,19 @@ class MemoryStore:
             return self._runs.list(query, self._time())
 
     def watch(self, keys: Sequence[str], changed: Callable[[], None]) -> Watch:
-        """Call `changed`, in the thread that writes, after one of these keys was written: `Watches` says more."""
+        """Call `changed`, in the writing thread, after a write to one of these keys; see
+        `Watches`.
+        """
         return self._watchers.add([key_bytes("MemoryStore.watch", key) for key in keys], changed)
 
     async def aclose(self) -> None:
         self.close()
 
     def close(self) -> None:
-        """As `aclose()`, for code without a loop. What it held is gone."""
-        if not self._closed:
+        """Close the store without an event loop, as `aclose()` does. Its data is discarded."""
+        if os.getpid() != self._made_in:
+            self._closed = True  # it belongs to the parent
+        elif not self._closed:
             with self._lock("close"):
                 self._closed = True
                 self._runs.clear()
@@ -252,20 +306,40 @@ class MemoryStore:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _lock(self, operation: str) -> threading.Lock:
         if self._closed:
-            msg = f"MemoryStore.{operation}: the store is closed, and what it held is gone; make another one."
+            msg = (
+                f"MemoryStore.{operation}: the store is closed, and what it held is gone; make "
+                "another one."
+            )
             raise UsageError(msg)
         process = os.getpid()
+        if process != self._made_in and not self._is_copied:
+            msg = (
+                f"MemoryStore.{operation}: it is in the memory of the process that this one "
+                "was forked from. Make one here, after the fork, or give both "
+                "processes a store that they can share, such as SQLiteStore('runs.db')."
+            )
+            raise UsageError(msg)
         return self._locks.get(process) or self._locks.setdefault(process, threading.Lock())
 
     def _tell(self, keys: Sequence[str]) -> None:
@@ -278,8 +352,12 @@ class MemoryStore:
         until = self._owners.get(owner)
         return until is not None and until > (self._time() if now is None else now)
 
-    def _check(self, call: str, writes: Sequence[Write], now: float, or_raise: WriteRefused | None) -> None:
-        """Raise, if one of the writes is none, or is to be refused: by what there is before the first of them."""
+    def _check(
+        self, call: str, writes: Sequence[Write], now: float, or_raise: WriteRefused | None
+    ) -> None:
+        """Raise if one of the writes is invalid, or must be refused in the state before all of
+        them.
+        """
         checked_writes(call, writes)
         if or_raise is not None:
             raise or_raise
@@ -295,8 +373,16 @@ class MemoryStore:
             if type(write) is Append:
                 held = 0 if entry is None else len(entry.records)
                 if held != write.after:
-                    raise _refused("position", write.key, f"its journal holds {held} records, and not {write.after}")
-            elif type(write) is Expect and ((entry is not None) if write.value is None else (entry is None or entry.value != write.value)):
+                    raise _refused(
+                        "position",
+                        write.key,
+                        f"its journal holds {held} records, and not {write.after}",
+                    )
+            elif type(write) is Expect and (
+                (entry is not None)
+                if write.value is None
+                else (entry is None or entry.value != write.value)
+            ):
                 raise _refused("value", write.key, "its value is another one by now")
 
     def _do(self, writes: Sequence[Write], now: float) -> None:
@@ -327,12 +413,19 @@ class MemoryStore:
                 self._runs.drop(write.key)
 
     def _under(self, prefix: str) -> list[str]:
-        """The keys that begin so. Looked at one by one: where some have a time of their own, they are not in the order in which they expire."""
+        """Return the keys with that prefix.
+
+        Checks all keys: if some have their own time to live, the order is not that of expiry.
+        """
         now = self._time()
-        return [key for key, entry in self._entries.items() if key.startswith(prefix) and entry.expires > now]
+        return [
+            key
+            for key, entry in self._entries.items()
+            if key.startswith(prefix) and entry.expires > now
+        ]
 
     def _find(self, key: str) -> _Entry | None:
-        """What there is of that key now."""
+        """Return the current entry of that key."""
         entry = self._entries.get(key)
         if entry is not None and entry.expires != math.inf and entry.expires <= self._time():
             self._forget(key)
@@ -344,13 +437,15 @@ class MemoryStore:
         self._short.pop(key, None)
 
     def _written(self, key: str) -> _Entry:
-        """The entry of that key, which is written now."""
+        """Return the entry of that key, marked as written now."""
         now = self._time()
         self._sweep_if_due(now)
         return self._entry_of(key, now)
 
     def _sweep_if_due(self, now: float) -> None:
-        if self._ttl is not None or (self._short and next(iter(self._short.values())).expires <= now):
+        if self._ttl is not None or (
+            self._short and next(iter(self._short.values())).expires <= now
+        ):
             self._sweep(now)
 
     def _entry_of(self, key: str, now: float) -> _Entry:
@@ -367,7 +462,7 @@ class MemoryStore:
         return entry
 
     def _sweep(self, now: float) -> None:
-        """Forget what has expired, so that a store with a time to live does not grow for ever."""
+        """Remove expired entries, so that a store with a time to live does not grow forever."""
         for entries in (self._short, self._entries if self._ttl is not None else {}):
             while entries:
                 key = next(iter(entries))

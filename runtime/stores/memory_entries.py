@@ -1,6 +1,6 @@
 """The list of runs of a `MemoryStore`.
 
-Owns: that list. It is used under the store's lock, and must never wait for anything.
+It is used under the store's lock, and never waits for anything.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from .run_entries import RunEntry, RunQuery
@@ -16,17 +15,22 @@ from .run_entries import RunEntry, RunQuery
 __all__ = ["MemoryEntries"]
 
 _SWEPT: Final = 4
-"""Entries that are looked at with each that is written, whether they have expired: more than one, so that no more are kept than are alive, and few others."""
+"""Entries that are checked for expiry with each write.
+
+More than one, so that the number of expired entries stays small.
+"""
 
 
 class MemoryEntries:
-    """Entries of runs."""
+    """The entries of runs, with their expiry."""
 
     __slots__ = ("_ending", "_entries")
 
     def __init__(self) -> None:
-        self._entries: dict[str, tuple[RunEntry, float, float]] = {}  # with when each was written, and when it expires
-        self._ending: dict[str, float] = {}  # when those expire that do, in the order in which that was said
+        # With the time of its last write and its expiry.
+        self._entries: dict[str, tuple[RunEntry, float, float]] = {}
+        # Expiry times, in the order in which they were set.
+        self._ending: dict[str, float] = {}
 
     def put(self, entry: RunEntry, now: float, ttl: float | None) -> None:
         key = entry.key
@@ -36,8 +40,21 @@ class MemoryEntries:
             break
         held = self._entries.get(key)
         first = None if held is None or held[2] <= now else held[0]
-        if first is not None and (first.started, first.agent, first.labels) != (entry.started, entry.agent, entry.labels):
-            entry = RunEntry(key, first.agent, entry.session, entry.status, first.started, first.labels, entry.value, entry.seconds)
+        if first is not None and (first.started, first.agent, first.labels) != (
+            entry.started,
+            entry.agent,
+            entry.labels,
+        ):
+            entry = RunEntry(
+                key,
+                first.agent,
+                entry.session,
+                entry.status,
+                first.started,
+                first.labels,
+                entry.value,
+                entry.seconds,
+            )
         lasts = ttl if entry.seconds is None else entry.seconds
         self._ending.pop(key, None)
         if lasts is not None:
@@ -53,11 +70,18 @@ class MemoryEntries:
         return None if held is None or held[2] <= now else _as_read(held[0])
 
     def list(self, query: RunQuery, now: float) -> list[RunEntry]:
-        return [_as_read(entry) for entry in heapq.nlargest(query.limit, self._matching(query, now), key=_position)]
+        return [
+            _as_read(entry)
+            for entry in heapq.nlargest(query.limit, self._matching(query, now), key=_position)
+        ]
 
     def prune(self, now: float, older_than: float | None) -> None:
         last = -math.inf if older_than is None else now - older_than
-        for key in [key for key, (_, written, expires) in self._entries.items() if expires <= now or written <= last]:
+        for key in [
+            key
+            for key, (_, written, expires) in self._entries.items()
+            if expires <= now or written <= last
+        ]:
             self.drop(key)
 
     def clear(self) -> None:
@@ -95,4 +119,4 @@ def _position(entry: RunEntry) -> tuple[int, str]:
 
 
 def _as_read(entry: RunEntry) -> RunEntry:
-    return entry if entry.seconds is None else replace(entry, seconds=None)
+    return entry if entry.seconds is None else entry.replace(seconds=None)

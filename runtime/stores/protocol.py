@@ -1,9 +1,7 @@
-"""What a store is: a place outside of the process, or at least outside of the run, in which a run leaves what it must not lose.
+"""The protocols of a store: storage outside the process, or at least outside the run.
 
-A key is any text that is not empty; a value is bytes, and so is each record of a journal. Value and journal of a key live and expire together; owners and
-their claims are things of their own.
-
-Owns: the two protocols. Nothing here knows a backend.
+A key is any non-empty string; a value is bytes, and so is each record of a journal. The value and
+the journal of a key live and expire together; owners and their claims are independent of them.
 """
 
 from __future__ import annotations
@@ -19,102 +17,140 @@ __all__ = ["JournalStore", "ListsRuns", "Store"]
 
 @runtime_checkable
 class Store(Protocol):
-    """The least: any object with these three methods, `def` or `async def`, keeps checkpoints.
+    """The minimum: an object with these three methods, `def` or `async def`, can store checkpoints.
 
-    Their parameters may have any names. What `set` and `delete` return is not used; if it can be awaited, it is.
+    Their parameters may have any names. The results of `set` and `delete` are ignored, after being
+    awaited if they are awaitable.
     """
 
     def get(self, key: str, /) -> Awaitable[bytes | None] | bytes | None:
-        """The value, or None if there is none."""
+        """Return the value, or None if it does not exist."""
 
     def set(self, key: str, value: bytes, /) -> object:
-        """Write the value, whatever was there."""
+        """Write the value, replacing any other."""
 
     def delete(self, key: str, /) -> object:
-        """Remove the value, and the journal of that key. If there is nothing, nothing happens."""
+        """Remove the value and the journal of that key. If neither exists, nothing happens."""
 
 
 @runtime_checkable
 class JournalStore(Store, Protocol):
-    """What a run needs that is recorded step by step, that is a turn of a session, or that is to be found again by another process."""
+    """The store for runs recorded step by step, for sessions, and for runs that must be findable.
+
+    Findable means: by another process, after this one was lost.
+    """
 
     async def get(self, key: str) -> bytes | None:
-        """The value, or None if there is none."""
+        """Return the value, or None if it does not exist."""
 
     async def set(self, key: str, value: bytes) -> None:
-        """Write the value, whatever was there."""
+        """Write the value, replacing any other."""
 
     async def delete(self, key: str) -> None:
-        """Remove the value, and the journal of that key. If there is nothing, nothing happens."""
+        """Remove the value and the journal of that key. If neither exists, nothing happens."""
 
     async def append(self, key: str, records: Sequence[bytes]) -> int:
-        """Add records to the journal of that key, in this order, all of them or none. Returns how many it holds now."""
+        """Append records to the journal of that key, in this order, all of them or none.
+
+        Returns the number of records it holds now.
+        """
         ...
 
     async def read(self, key: str, after: int = 0) -> list[bytes]:
-        """The records of the journal that stand behind the first `after` ones."""
+        """Return the records of the journal after the first `after` ones."""
         ...
 
     async def keys(self, prefix: str = "") -> list[str]:
-        """The keys of all values and journals that begin with exactly that text, sorted. Claims are not among them."""
+        """Return the keys of all values and journals with exactly that prefix, sorted.
+
+        Claims are not included.
+        """
         ...
 
     async def create(self, key: str, value: bytes) -> bool:
-        """Write the value if there is neither value nor journal of that key. Returns whether it has. Of several that try, one succeeds."""
+        """Write the value if the key has neither value nor journal.
+
+        Returns whether it was written. Of several concurrent callers, one succeeds.
+        """
         ...
 
     # --- owners ---
 
     async def keep_alive(self, owner: str, seconds: float, *, first: bool = False) -> bool:
-        """Let an owner be alive for so long from now on; `first` makes it. Returns False if there is no such owner, or it was revoked.
+        """Keep an owner alive for `seconds` from now on; `first` creates it.
 
-        An owner whose time is over, and which was not revoked, is alive again by this: what others took from it meanwhile stays theirs.
+        Returns False if there is no such owner, or it was revoked.
+
+        This revives an owner that expired and was not revoked: what others took from it in the
+        meantime remains theirs.
         """
         ...
 
     async def revoke(self, owner: str) -> None:
-        """End an owner: it never writes anything again, and all that it has claimed is free, at once."""
+        """End an owner: it never writes again, and everything it has claimed is free at once."""
 
-    async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), *, former: str | None = None) -> Claim | None:
-        """Take a key for an owner, and write, in one step. Returns None, and has written nothing, if another owner has claimed it and may be alive.
+    async def claim(self, key: str, owner: str, writes: Sequence[Write] = ()) -> Claim | None:
+        """Claim a key for an owner, and write, in one step.
 
-        A key that the owner has claimed already is claimed anew. Raises `WriteRefused` if the owner is not alive or one of the writes is refused; nothing is
-        taken then. `former` is the key of the lease by which earlier versions of this library hold the same thing: while that lasts, the key is not free.
+        Returns None, and writes nothing, if another owner has claimed it and may be alive.
+
+        A key that the owner has claimed already is claimed again, with a new epoch. Raises
+        `WriteRefused`, and claims nothing, if the owner is not alive or one of the writes is
+        refused.
         """
         ...
 
-    async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
-        """Write all that, in this order, in one step, unless it is refused: then nothing is written, and `WriteRefused` is raised.
+    async def commit(
+        self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep"
+    ) -> None:
+        """Do all writes, in this order, in one step.
 
-        It is refused if the key has been claimed anew, the owner is not alive, a journal is not where an `Append` says, or a value is not what an `Expect`
-        says. What there is counts as of before the first of the writes. Without a claim, only journals and values are looked at.
+        If one is refused, nothing is written, and `WriteRefused` is raised. This happens if the key
+        has been claimed again, the owner is not alive, a journal is not at the position of an
+        `Append`, or a value is not that of an `Expect`. These checks see the state before the first
+        of the writes. Without a claim, only journals and values are checked.
         """
 
     async def holder(self, key: str) -> str | None:
-        """The owner that has claimed a key, if it may be alive."""
+        """Return the owner that has claimed a key, if it may be alive."""
 
     async def orphans(self, prefix: str = "", limit: int | None = None) -> list[str]:
-        """The keys of values that begin with that text and that no living owner has claimed: those with the fewest attempts first, then sorted."""
+        """Return the keys of values with that prefix that no living owner has claimed.
+
+        Those with the fewest attempts come first, then in order of the keys.
+        """
         ...
 
     async def prune(self, older_than: float | None = None) -> int:
-        """Remove what has expired, and values and journals that have not been written for so many seconds. Returns of how many keys."""
+        """Remove expired data. Returns the number of removed keys.
+
+        `older_than`: also remove values and journals that were last written at least that many
+        seconds ago.
+        """
         ...
 
     async def aclose(self) -> None:
-        """Do what has been asked for, and let go of the backend. Afterwards the store cannot be used any more."""
+        """Finish all pending operations, and close the backend.
+
+        Afterwards the store can no longer be used.
+        """
 
 
 @runtime_checkable
 class ListsRuns(Protocol):
-    """What a `JournalStore` may have besides: a list of the runs that it keeps, for `Runner.runs()`.
+    """An optional feature of a `JournalStore`: a list of its runs, for `Runner.runs()`.
 
-    To one that has both methods, `claim` and `commit` are given `RunEntry` and `DropEntry`, too, which it writes in the same step as all others.
+    A store that has both methods also receives `RunEntry` and `DropEntry` in `claim` and `commit`,
+    and writes them in the same step as all others.
     """
 
     async def run_entry(self, run_id: str) -> RunEntry | None:
-        """What is listed of that run."""
+        """Return the entry of that run."""
 
     async def run_entries(self, query: RunQuery) -> list[RunEntry]:
-        """The entries that are wanted, the newest first. Of 1,000,000, a hundred are to come at once: it has indexes for what may be asked."""
+        """Return the matching entries, the newest first.
+
+        It needs indexes for all queries: the first hundred of 1,000,000 must be returned
+        immediately.
+        """
         ...

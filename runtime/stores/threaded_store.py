@@ -1,38 +1,58 @@
-"""What the stores with a client that blocks have in common: their methods, as operations for the worker.
-
-Owns: the methods, the worker of this process, and closing. It must never look into what a backend does.
-"""
+"""The base class of stores with a blocking client: their methods, as operations for the worker."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import weakref
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
-from ..errors import UsageError
-from .arguments import checked_writes, count, key_bytes, limit_of, owner_name, record_list, span, text, value_bytes
+from ..errors import UsageError, ValueRefused
+from ..greenlets import refuse_greenlets
+from ..unpicklable import Unpicklable
+from .arguments import (
+    checked_writes,
+    count,
+    key_bytes,
+    limit_of,
+    owner_name,
+    record_list,
+    span,
+    text,
+    value_bytes,
+)
 from .listening import Listener, Source
 from .run_entries import RunEntry, RunQuery, checked_query
-from .store_thread import Backend, Operation, Worker
+from .store_thread import Backend, Operation, SteppedOperation, Worker
 from .watching import Watch, Watchers
 from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
 __all__ = ["DrivenStore", "EncodedQuery", "EncodedWrite"]
 
-_SMALL: Final = 64  # bytes that an operation takes beside what is written
+# Bytes of an operation: about the largest message of the clients and servers.
+_MOST_AT_ONCE: Final = 1_000_000_000
+_SMALL: Final = 64  # bytes of overhead per operation
 
 
-class DrivenStore:
+class DrivenStore(Unpicklable):
     """The base of the stores that have a worker."""
 
+    __why_not_pickled__ = (
+        "its thread and connection belong to this process. Make the store in each process, from "
+        "the same path, url or dsn."
+    )
+
+    _largest = _MOST_AT_ONCE
+    """The bytes of the largest value or record that it accepts."""
+
     def __init__(self, name: str) -> None:
+        refuse_greenlets(name)
         self._name = name
         self._closed = False
-        # One for each process: a forked one has neither the thread nor, for its own use, the connection.
+        # One for each process: a forked one has neither the thread nor a usable connection.
         self._workers: dict[int, Worker] = {}
         self._listeners: dict[int, Listener] = {}
         self._worker()
@@ -52,12 +72,16 @@ class DrivenStore:
     async def append(self, key: str, records: Sequence[bytes]) -> int:
         encoded = self._key("append", key)
         listed = record_list(f"{self._name}.append", records)
-        result: int = await self._do(Operation("append", encoded, listed, size=_SMALL + sum(map(len, listed))))
+        result: int = await self._do(
+            Operation("append", encoded, listed, size=_SMALL + sum(map(len, listed)))
+        )
         return result
 
     async def read(self, key: str, after: int = 0) -> list[bytes]:
         encoded = self._key("read", key)
-        result: list[bytes] = await self._do(Operation("read", encoded, count(f"{self._name}.read", after)))
+        result: list[bytes] = await self._do(
+            Operation("read", encoded, count(f"{self._name}.read", after))
+        )
         return result
 
     async def keys(self, prefix: str = "") -> list[str]:
@@ -72,22 +96,34 @@ class DrivenStore:
 
     async def keep_alive(self, owner: str, seconds: float, *, first: bool = False) -> bool:
         call = f"{self._name}.keep_alive"
-        operation = Operation("keep_alive", owner_name(call, owner), span(call, seconds), first, size=_SMALL)
+        operation = Operation(
+            "keep_alive", owner_name(call, owner), span(call, seconds), first, size=_SMALL
+        )
         result: bool = await self._do(operation)
         return result
 
     async def revoke(self, owner: str) -> None:
         await self._do(Operation("revoke", owner_name(f"{self._name}.revoke", owner), size=_SMALL))
 
-    async def claim(self, key: str, owner: str, writes: Sequence[Write] = (), *, former: str | None = None) -> Claim | None:
+    def revoke_soon(self, owner: str) -> None:
+        """Revoke it without waiting. Closing the store waits for it."""
+        if not self._closed:
+            self._worker().post(
+                Operation("revoke", owner_name(f"{self._name}.revoke", owner), size=_SMALL)
+            )
+
+    async def claim(self, key: str, owner: str, writes: Sequence[Write] = ()) -> Claim | None:
         call = f"{self._name}.claim"
         encoded, owner_bytes = self._key("claim", key), owner_name(call, owner)
-        held = None if former is None else key_bytes(call, former, name="former")
         size = _SMALL + checked_writes(call, writes)
-        found: tuple[int, int] | None = await self._do(Operation("claim", encoded, owner_bytes, _encoded(writes), held, size=size))
+        found: tuple[int, int] | None = await self._do(
+            Operation("claim", encoded, owner_bytes, _encoded(writes), size=size)
+        )
         return None if found is None else Claim(key, owner, *found)
 
-    async def commit(self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep") -> None:
+    async def commit(
+        self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep"
+    ) -> None:
         size = _SMALL + checked_writes(f"{self._name}.commit", writes)
         listed = _encoded(writes)
         if claim is None:
@@ -95,7 +131,9 @@ class DrivenStore:
             await self._do(Operation("commit", first, None, listed, then, size=size))
             return
         mine = (claim.owner.encode("utf-8", "surrogatepass"), claim.epoch)
-        await self._do(Operation("commit", self._key("commit", claim.key), mine, listed, then, size=size))
+        await self._do(
+            Operation("commit", self._key("commit", claim.key), mine, listed, then, size=size)
+        )
 
     async def holder(self, key: str) -> str | None:
         found: bytes | None = await self._do(Operation("holder", self._key("holder", key)))
@@ -103,25 +141,37 @@ class DrivenStore:
 
     async def orphans(self, prefix: str = "", limit: int | None = None) -> list[str]:
         call = f"{self._name}.orphans"
-        found: list[bytes] = await self._do(Operation("orphans", text(call, prefix), limit_of(call, limit)))
+        found: list[bytes] = await self._do(
+            Operation("orphans", text(call, prefix), limit_of(call, limit))
+        )
         return [key.decode("utf-8", "surrogatepass") for key in found]
 
     async def prune(self, older_than: float | None = None) -> int:
         if older_than is not None:
             older_than = span(f"{self._name}.prune", older_than, name="older_than", zero=True)
-        result: int = await self._do(Operation("prune", b"", older_than, size=_SMALL))
+        result: int = await self._do(SteppedOperation("prune", b"", older_than, size=_SMALL))
         return result
 
     async def run_entry(self, run_id: str) -> RunEntry | None:
-        found: EncodedEntry | None = await self._do(Operation("run_entry", self._key("run_entry", run_id)))
+        found: EncodedEntry | None = await self._do(
+            Operation("run_entry", self._key("run_entry", run_id))
+        )
         return None if found is None else _decoded(found)
 
     async def run_entries(self, query: RunQuery) -> list[RunEntry]:
-        found: list[EncodedEntry] = await self._do(Operation("run_entries", b"", _encoded_query(checked_query(f"{self._name}.run_entries", query))))
+        found: list[EncodedEntry] = await self._do(
+            Operation(
+                "run_entries",
+                b"",
+                _encoded_query(checked_query(f"{self._name}.run_entries", query)),
+            )
+        )
         return [_decoded(entry) for entry in found]
 
     def watch(self, keys: Sequence[str], changed: Callable[[], None]) -> Watch:
-        """Call `changed`, in whichever thread, soon after one of these keys was written, by whichever process: `Watches` says more."""
+        """Call `changed`, in any thread, soon after any write to one of these keys; see
+        `Watches`.
+        """
         encoded = [self._key("watch", key) for key in keys]
         if self._closed:
             msg = f"{self!r}.watch: the store is closed; make another one."
@@ -136,7 +186,7 @@ class DrivenStore:
         await self._worker().aclose()
 
     def close(self) -> None:
-        """As `aclose()`, for code without a loop."""
+        """Close the store from code without an event loop, as `aclose()` does."""
         self._closed = True
         ended = self._end_listening()
         if ended is not None:
@@ -146,21 +196,31 @@ class DrivenStore:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _make_backend(self) -> Backend:
-        """What does the operations in this process. It connects when there is something to do."""
+        """Return the backend of this process. It connects on first use."""
         raise NotImplementedError
 
     def _make_source(self, watchers: Watchers) -> Source:
-        """What hears of the changes of this process and others."""
+        """Return the source of changes by this process and others."""
         raise NotImplementedError
 
     def _key(self, operation: str, key: str) -> bytes:
@@ -170,18 +230,40 @@ class DrivenStore:
         if self._closed:
             msg = f"{self!r}.{operation.name}: the store is closed; make another one."
             raise UsageError(msg)
+        if operation.size > self._largest:
+            self._look_at_sizes(operation)
         return self._worker().do(operation)
+
+    def _look_at_sizes(self, operation: Operation) -> None:
+        """Refuse an operation that is too large for the server.
+
+        Otherwise the server would close the connection, or return an obscure error.
+        """
+        size, most = max(_sizes(operation), default=0), self._largest
+        what = "a value"
+        if size <= most and operation.size > _MOST_AT_ONCE:
+            size, most, what = (
+                operation.size,
+                _MOST_AT_ONCE,
+                "all that is to be written in one step",
+            )
+        if size > most:
+            key = operation.key.decode("utf-8", "surrogatepass")
+            msg = (
+                f"{self!r}.{operation.name} of {key!r}: {what} has {size:,} bytes, and the store "
+                f"takes {most:,}: store it elsewhere, and its name here."
+            )
+            raise ValueRefused(msg)
 
     def _worker(self) -> Worker:
         process = os.getpid()
         worker = self._workers.get(process)
         if worker is None:
-            for inherited in self._workers.values():
-                _keep_for_ever(inherited)
             made = Worker(repr(self), self._make_backend())
             worker = self._workers.setdefault(process, made)
             if worker is made:
-                # A store that was not closed lets go of its connection when it is collected, or when the interpreter ends.
+                # A store that was not closed closes its connection when it is collected, or when
+                # the interpreter exits.
                 weakref.finalize(self, _abandon, worker, process)
         return worker
 
@@ -189,8 +271,6 @@ class DrivenStore:
         process = os.getpid()
         listener = self._listeners.get(process)
         if listener is None:
-            for inherited in self._listeners.values():
-                _keep_for_ever(inherited)
             made = Listener(repr(self), self._make_source)
             listener = self._listeners.setdefault(process, made)
             if listener is made:
@@ -211,7 +291,7 @@ class EncodedWrite(NamedTuple):
     records: tuple[bytes, ...] = ()
     after: int = 0
     seconds: float | None = None
-    """Of an entry, `records` are agent, session, status and labels, and `after` is when the run was started."""
+    """For an entry: `records` are agent, session, status, labels; `after` is the run's start."""
 
 
 class EncodedQuery(NamedTuple):
@@ -228,21 +308,34 @@ class EncodedQuery(NamedTuple):
 
 
 EncodedEntry: TypeAlias = tuple[bytes, bytes, bytes, bytes, int, Sequence[bytes], bytes]
-"""Run, agent, session, status, when it was started, labels, value."""
+"""Run, agent, session, status, start, labels, value."""
 
-_FIRST, _LAST = 0, 2**62  # of all times
+_FIRST, _LAST = 0, 2**62  # the range of all start times
 
 
 def _encoded_query(query: RunQuery) -> EncodedQuery:
-    since, until = _FIRST if query.since is None else query.since, _LAST if query.until is None else query.until
+    since, until = (
+        _FIRST if query.since is None else query.since,
+        _LAST if query.until is None else query.until,
+    )
     statuses, labels = tuple(map(_bytes, query.statuses)), tuple(map(_bytes, query.labels))
-    agent, session, after = (None if text is None else _bytes(text) for text in (query.agent, query.session, query.after))
+    agent, session, after = (
+        None if text is None else _bytes(text) for text in (query.agent, query.session, query.after)
+    )
     return EncodedQuery(statuses, agent, session, labels, since, until, query.limit, after)
 
 
 def _decoded(entry: EncodedEntry) -> RunEntry:
     key, agent, session, status, started, labels, value = entry
-    return RunEntry(_text(key), _text(agent), _text(session), _text(status), started, tuple(map(_text, labels)), bytes(value))
+    return RunEntry(
+        _text(key),
+        _text(agent),
+        _text(session),
+        _text(status),
+        started,
+        tuple(map(_text, labels)),
+        bytes(value),
+    )
 
 
 def _bytes(text: str) -> bytes:
@@ -271,6 +364,18 @@ def _encode(write: Write) -> EncodedWrite:
     return EncodedWrite("remove" if type(write) is Remove else "drop", key)
 
 
+def _sizes(operation: Operation) -> Iterator[int]:
+    for argument in operation.arguments:
+        if isinstance(argument, bytes):
+            yield len(argument)
+        elif isinstance(argument, list | tuple):
+            for part in argument:
+                if isinstance(part, EncodedWrite):
+                    yield from map(len, (part.value or b"", *part.records))
+                elif isinstance(part, bytes):
+                    yield len(part)
+
+
 def _abandon(worker: Worker, process: int) -> None:
     if os.getpid() == process:
         worker.abandon()
@@ -279,10 +384,3 @@ def _abandon(worker: Worker, process: int) -> None:
 def _abandon_listener(listener: Listener, process: int) -> None:
     if os.getpid() == process:
         listener.close()
-
-
-def _keep_for_ever(worker: Worker | Listener) -> None:
-    """Never let the connection of another process be closed here: for some backends that would end what the other one is doing."""
-    import ctypes  # noqa: PLC0415 -- only a forked process needs it
-
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(worker))

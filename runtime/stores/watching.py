@@ -1,6 +1,6 @@
-"""Who wants to hear of which keys, in one process.
+"""The watchers of keys in one process.
 
-Owns: the registry, and that each watcher is told. It must never know how a change is noticed, nor call a watcher while it holds its lock.
+Watchers are never called while the lock is held.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ __all__ = ["Watch", "Watchers", "Watches"]
 
 
 class Watches(Protocol):
-    """What a store may have besides: it tells of changes, so that who waits for one need not look again and again."""
+    """An optional feature of a store: it reports changes, so that callers need not poll."""
 
     def watch(self, keys: Sequence[str], changed: Callable[[], None]) -> Watch:
-        """Call `changed`, in whichever thread, soon after value or journal of one of these keys were written or removed, by whichever process.
+        """Call `changed`, in any thread, soon after any process wrote or removed the value or
+        journal of one of these keys.
 
-        It is also called when that begins to be so, and when it ends (a connection was lost): look then. A call more than needed does no harm; from one that
-        says that it is live, none is missing. The call must not block, and must not call the store.
+        It is also called when the watch becomes live, and when it stops being live (a connection
+        was lost): check the keys then. Superfluous calls are possible; a live watch misses no
+        change. The callback must not block, and must not call the store.
         """
         ...
 
@@ -29,18 +31,20 @@ class Watch:
 
     __slots__ = ("_changed", "_keys", "_watchers")
 
-    def __init__(self, watchers: Watchers, keys: frozenset[bytes], changed: Callable[[], None]) -> None:
+    def __init__(
+        self, watchers: Watchers, keys: frozenset[bytes], changed: Callable[[], None]
+    ) -> None:
         self._watchers = watchers
         self._keys = keys
         self._changed = changed
 
     @property
     def is_live(self) -> bool:
-        """Whether every change from now on is told."""
+        """True if every change from now on is reported."""
         return self._watchers.are_armed(self._keys)
 
     def close(self) -> None:
-        """Be told no more. May be called again."""
+        """Stop watching. May be called again."""
         self._watchers.remove(self, self._keys)
 
     def tell(self) -> None:
@@ -48,15 +52,18 @@ class Watch:
 
 
 class Watchers:
-    """The watchers of one store. A key is *armed* while every change of it is certain to be told here."""
+    """The watchers of one store.
+
+    A key is *armed* while every change of it is certain to be reported here.
+    """
 
     def __init__(self, *, always: bool = False) -> None:
         self._lock = threading.Lock()
         self.by_key: dict[bytes, set[Watch]] = {}
         self._armed: set[bytes] = set()
-        self._always = always  # what is written is told by the very one who writes it
+        self._always = always  # whether every writer notifies the watchers directly
         self.version = 0
-        """Another one whenever other keys are wanted."""
+        """Changes whenever the set of watched keys does."""
 
     def __bool__(self) -> bool:
         return bool(self.by_key)
@@ -85,7 +92,10 @@ class Watchers:
                     self.version += 1
 
     def news(self, known: set[bytes]) -> tuple[set[bytes], set[bytes]]:
-        """The keys that are watched now and are not known, and those that are known and not watched any more, which are armed no longer."""
+        """Return the watched keys that are not known, and the known keys that are not watched.
+
+        The latter are disarmed.
+        """
         with self._lock:
             gone = {key for key in known if key not in self.by_key}
             self._armed -= gone
@@ -96,21 +106,24 @@ class Watchers:
             return self._always or keys <= self._armed
 
     def arm(self, keys: Iterable[bytes]) -> None:
-        """From now on every change of these is told. Who watches them looks once more: what came before that was not."""
+        """Note that every change of these keys is reported from now on.
+
+        Their watchers are notified, because earlier changes were not reported.
+        """
         with self._lock:
             fresh = [key for key in keys if key in self.by_key and key not in self._armed]
             self._armed.update(fresh)
         self.tell(fresh)
 
     def disarm(self) -> None:
-        """Changes may be missed from now on."""
+        """Note that changes may be missed from now on."""
         with self._lock:
             lost = list(self._armed)
             self._armed.clear()
         self.tell(lost)
 
     def tell(self, keys: Iterable[bytes]) -> None:
-        """These have changed."""
+        """Notify the watchers of changed keys."""
         if not self.by_key:
             return
         with self._lock:

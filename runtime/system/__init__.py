@@ -1,27 +1,26 @@
-"""Where actors live.
+"""The actor system: the actors on one loop, its worker threads and its counters.
 
-Owns the actors of one system, its worker threads and its counters. Its files, each importing only from those above it:
+It keeps no reference to an ended actor. Each module imports only from the modules above it:
 
     state           the states of a system
-    options         what a system is made with
-    loop_sampler    what it was doing meanwhile, as another thread sees it
-    loop_meter      how long something has held the loop
+    options         the options of a system
+    loop_sampler    the activity of a blocked loop, sampled from another thread
+    loop_meter      the time for which the loop was blocked
     monitor         counters, dead letters, the warning about slow handlers
     registry        our actors in pykka's global registry
     fork            the hooks around a fork
     dispatcher      scheduling: which actor handles its messages next
     blocking_call   one call in a worker thread
-    process_end     the end of the process: calls that do not return are left behind
-    workers         worker threads for single calls that block
+    process_end     the end of the process: a last wait for running calls
+    workers         worker threads for single blocking calls
     spawning        the checks of a spawn
     stats           snapshots, as values
-    names           actors by the names that they were given
-    overview        what of `ActorSystem` only looks
+    names           root actors by name
+    overview        the read-only part of `ActorSystem`
     draining        waiting until no actor has work
-    shutdown        the end, children before parents
+    shutdown        stopping, children before parents
+    shutdown_signal the signal that the process is about to end
     system          `ActorSystem`
-    loop_door       the way to a system's loop, from other loops and threads
-    threaded        the same in a thread of its own
-
-It must never keep a reference to an actor that has ended.
+    loop_door       access to a system's loop from other loops and threads
+    threaded        a system in its own thread
 """

@@ -1,7 +1,8 @@
-"""Scheduling: in turns on the event loop, each actor that has work handles a few messages.
+"""Scheduling: in turns on the event loop, each actor with work handles a few messages.
 
-Owns: the ready queue of one system. An actor is in it at most once (its mailbox ensures that), so the queue is never longer than the number of actors.
-It must never hold the loop for long: a turn ends after `_TURN_SECONDS`, and the next one follows after other work on the loop.
+The dispatcher is the ready queue of one system. An actor is in it at most once (its mailbox ensures
+that), so the queue is never longer than the number of actors. It never blocks the loop for long: a
+turn ends after `_TURN_SECONDS`, and the next one follows after other work on the loop.
 """
 
 from __future__ import annotations
@@ -19,50 +20,75 @@ if TYPE_CHECKING:
 
 __all__ = ["Dispatcher"]
 
-# Long enough to make the loop's own work around a turn (some 10 µs) insignificant, short enough not to delay anything else on the loop.
+# Long enough that the loop's own work around a turn (some 10 µs) does not matter, short enough not
+# to delay anything else on the loop.
 _TURN_SECONDS = 0.002
 
-# For so long, between two turns, requests may be handled in the task that makes them.
+# The time between two turns in which tasks may handle their own requests directly.
 _CREDIT_SECONDS = 0.001
-_REQUEST_SECONDS = 0.000001  # the rough cost of a request, without its handler
+_REQUEST_SECONDS = 0.000001  # approximate cost of a request, without its handler
 
 
 class Dispatcher:
     """The ready queue, and the turns that empty it."""
 
-    __slots__ = ("_armed", "_attention", "_context", "_loop", "_on_closed", "_on_quiet", "_ready", "credit", "thread", "visiting")
+    __slots__ = (
+        "_armed",
+        "_attention",
+        "_context",
+        "_loop",
+        "_on_closed",
+        "_on_quiet",
+        "_ready",
+        "credit",
+        "thread",
+        "visiting",
+    )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, on_closed: Callable[[], None], on_quiet: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        on_closed: Callable[[], None],
+        on_quiet: Callable[[], None],
+    ) -> None:
         self._loop = loop
         self._on_closed = on_closed  # called when a turn is needed and the loop is closed
         self._on_quiet = on_quiet  # called when a turn has left no work
-        self.thread = get_ident()  # the loop's own
+        self.thread = get_ident()  # the loop's own thread
         self._ready: deque[Cell] = deque()
         self._attention: deque[Cell] = deque()
         self.visiting: Cell | None = None  # the actor that handles messages in the current turn
-        # Seconds left for handling requests in the tasks that make them, without a turn: see `ActorRef.request`.
+        # Remaining seconds in which tasks may handle their own requests without a turn: see
+        # `ActorRef.request`.
         self.credit = _CREDIT_SECONDS
-        # Whether a turn is scheduled. Two threads may both find that none is: then one of the two turns finds no work.
+        # True if a turn is scheduled. Two threads may both find that none is: then one of the two
+        # turns finds no work.
         self._armed = False
-        self._context = contextvars.copy_context()  # a turn must not keep the context of the caller that scheduled it
+        # A turn must not keep the context of the caller that scheduled it.
+        self._context = contextvars.copy_context()
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._attention)
 
     def ready(self, cell: Cell) -> None:
-        """Let the actor handle messages when its turn comes. From any thread."""
-        self._ready.append(cell)  # before reading `_armed`: a turn does the two in the opposite order
+        """Let the actor handle messages in its turn. From any thread."""
+        # Before reading `_armed`: a turn does the two in the opposite order.
+        self._ready.append(cell)
         if not self._armed:
             self._arm()
 
     def attend(self, cell: Cell) -> None:
-        """Let a busy actor handle its control lane, before any actor handles work. From any thread."""
+        """Let a busy actor handle its control lane, before any actor handles work.
+
+        From any thread.
+        """
         self._attention.append(cell)
         if not self._armed:
             self._arm()
 
     def spend(self, seconds: float) -> None:
-        """Account for a request that was handled in the task that made it."""
+        """Account for a request that was handled in its own task."""
         self.credit -= seconds + _REQUEST_SECONDS
 
     def _arm(self) -> None:

@@ -1,7 +1,7 @@
 """Draining: waiting until no actor of a system has work left.
 
-Owns: the definition of busy, and the report. It must never stop an actor: a root actor with an `on_drain(timeout)` is told, and may end by itself.
-It must never refuse anything: meanwhile the system itself refuses new roots.
+The module defines busy, and reports the result. It stops no actor, but notifies root actors that
+have `on_drain(timeout)`, which may end by themselves. Meanwhile the system refuses new roots.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["drain"]
 
 
 async def drain(system: ActorSystem, timeout: float) -> DrainReport:
-    """Wait until no actor is busy, `timeout` seconds at most."""
+    """Wait until no actor is busy, at most `timeout` seconds."""
     clock = system.clock
     started = clock.monotonic()
     for root in tuple(system.roots):
@@ -37,7 +37,11 @@ async def drain(system: ActorSystem, timeout: float) -> DrainReport:
                 system.waiting_for_quiet.discard(quiet)
     finally:
         timer.cancel()
-    busy = [cell for cell in system.cells() if cell in system.running or cell.is_busy()] if _is_busy(system) else []
+    busy = (
+        [cell for cell in system.cells() if cell in system.running or cell.is_busy()]
+        if _is_busy(system)
+        else []
+    )
     return DrainReport(
         drained=not busy,
         seconds=clock.monotonic() - started,
@@ -47,7 +51,11 @@ async def drain(system: ActorSystem, timeout: float) -> DrainReport:
 
 
 def _is_busy(system: ActorSystem) -> bool:
-    return bool(system.running) or len(system.dispatcher) > 0 or any(cell.is_busy() for cell in system.threads)
+    return (
+        bool(system.running)
+        or len(system.dispatcher) > 0
+        or any(cell.is_busy() for cell in system.threads)
+    )
 
 
 def _set_done(future: asyncio.Future[None]) -> None:

@@ -1,7 +1,9 @@
-"""Forks: a forked process has the memory of all systems, but none of their threads, and no running loop.
+"""The hooks around a fork.
 
-Owns: the hooks around a fork. They hold every lock of the runtime during the fork, so that the child finds no half-made change. In the child they mark
-each system as unusable, and forget it everywhere else. They must never change anything in the parent.
+A forked process has the memory of all systems, but none of their threads and no running loop. The
+hooks hold every lock of the runtime during the fork, so that the child finds no half-made change.
+In the child they mark each system as unusable, and remove it everywhere else. They change nothing
+in the parent.
 """
 
 from __future__ import annotations
@@ -17,34 +19,45 @@ from . import registry
 if TYPE_CHECKING:
     from .system import ActorSystem
 
-__all__ = ["watch"]
+__all__ = ["starting", "watch"]
 
 _systems: weakref.WeakSet[ActorSystem] = weakref.WeakSet()
-_one_at_a_time = threading.Lock()
+_watching = threading.Lock()  # held while a system is added, and during a fork
+starting = threading.RLock()
+"""Held while a run is started, because two threads may both be the first to use it.
+
+One lock for all runs is enough: a start from another thread is quick.
+"""
 _held: list[Any] = []  # the locks held during a fork, in the order in which they were taken
 
 
 def watch(system: ActorSystem) -> None:
     """Include the system in the hooks, as long as it exists."""
-    with _one_at_a_time:
+    with _watching:
         _systems.add(system)
 
 
 def _before() -> None:
-    _one_at_a_time.acquire()
-    # The outermost first: the default system is made under the first lock, and takes all the others.
-    _held.extend((*directory.locks(), registry.lock()))
+    # The outermost first: the first lock guards the start of a run, the second the creation and
+    # registration of the default system, and both take the others. The first one also prevents two
+    # concurrent forks.
+    for lock in (starting, *directory.locks(), _watching, registry.lock()):
+        _hold(lock)
     for system in _systems:
-        _held.extend(system.locks())
-    for lock in _held:
-        lock.acquire()
+        for lock in system.locks():
+            _hold(lock)
+
+
+def _hold(lock: Any) -> None:
+    lock.acquire()
+    _held.append(lock)
 
 
 def _release() -> None:
-    for lock in reversed(_held):
+    held = _held.copy()
+    _held.clear()  # while the first lock excludes other forks
+    for lock in reversed(held):
         lock.release()
-    _held.clear()
-    _one_at_a_time.release()
 
 
 def _after_in_child() -> None:
@@ -52,9 +65,11 @@ def _after_in_child() -> None:
         system.workers.forget()
         if system.is_running:
             system.fault = (
-                f"{system!r} was made before this process was forked (now process {os.getpid()}): its event loop and threads do not exist here. "
+                f"{system!r} was made before this process was forked (now process "
+                f"{os.getpid()}): its event loop and threads do not exist here. "
                 "Make a system of its own in each process, after the fork."
             )
+            system.dispatcher.thread = 0  # the child's only thread may have the ident of the loop's
     directory.forget()
     registry.forget()
     _release()

@@ -1,13 +1,15 @@
-"""The way to a system's event loop, from any thread and from any other loop.
+"""Access to a system's event loop, from any thread and from any other loop.
 
-Owns: how a coroutine is run on the loop that something lives on: awaited there, awaited from another loop, or waited for in a thread without one. It must
-never block a thread in which an event loop is running.
+A coroutine runs on the system's loop and is awaited there, awaited from another loop, or waited for
+in a thread without a loop. A thread with a running event loop is never blocked.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import sys
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from threading import get_ident
@@ -16,16 +18,19 @@ from typing import Final, Protocol, TypeVar
 from ..actor.host import Host
 from ..errors import UsageError
 
-__all__ = ["LoopDoor", "refuse_on_a_loop", "running_loop"]
+__all__ = ["LoopDoor", "NotEnded", "refuse_on_a_loop", "refuse_trio", "running_loop"]
 
 T = TypeVar("T")
 
 _LOOK_AGAIN: Final = 0.5
-"""Seconds after which a thread that waits looks whether the loop is still there: one that is stopped and closed does not say so."""
+"""Seconds between two checks of a waiting thread that the loop still exists.
+
+A loop that is stopped and closed sends no notification.
+"""
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop that is running in this thread."""
+    """Return the event loop that is running in this thread, or None."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -33,21 +38,46 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def refuse_on_a_loop(call: str, instead: str, run_id: str | None = None) -> None:
-    """Raise, if an event loop is running in this thread: a call that blocks would stop it."""
+    """Raise if an event loop is running in this thread: a blocking call would stop it."""
+    refuse_trio(f"`{call}`")
     if running_loop() is not None:
-        msg = f"`{call}` blocks its thread, and an event loop is running in this one. Write `{instead}`."
+        msg = (
+            f"`{call}` blocks its thread, and an event loop is running in this one. Write "
+            f"`{instead}`."
+        )
         raise UsageError(msg, run=run_id)
 
 
+def refuse_trio(what: str) -> None:
+    """Raise if trio runs in this thread."""
+    trio = sys.modules.get("trio")
+    if trio is None:
+        return
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return
+    msg = (
+        f"{what} needs asyncio, and trio runs in this thread. Use anyio.run(main, "
+        "backend='asyncio'), or call the blocking `run.result()` in a worker thread: "
+        "`await trio.to_thread.run_sync(...)`."
+    )
+    raise UsageError(msg)
+
+
+class NotEnded(TimeoutError):
+    """The awaited work has not ended within the timeout, and continues."""
+
+
 class Named(Protocol):
-    """What belongs to a run, whose id may change when its checkpoint is found."""
+    """An object that belongs to a run. The run's id may change when its checkpoint is found."""
 
     @property
     def run_id(self) -> str: ...
 
 
 class LoopDoor:
-    """The way to one system's loop, for one thing that lives there: errors say which."""
+    """Access to a system's loop for one object that lives there, which errors name."""
 
     __slots__ = ("_run", "_what", "system")
 
@@ -58,7 +88,7 @@ class LoopDoor:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the loop's own thread."""
+        """True in the loop's own thread."""
         return get_ident() == self.system.dispatcher.thread
 
     @property
@@ -70,13 +100,18 @@ class LoopDoor:
         return None if self._run is None else self._run.run_id
 
     def check(self) -> None:
-        """Raise, if the loop is closed."""
+        """Raise if the loop is closed, or cannot be reached from here."""
+        refuse_trio(self._subject)
         if self.system.loop.is_closed():
-            msg = f"{self._subject} was not at its end when the event loop that it lived on was closed: nothing more will come of it."
+            msg = (
+                f"{self._subject} was not at its end when the event loop that it lived on was "
+                "closed: nothing more will come of it."
+            )
             raise UsageError(msg, run=self._run_id)
+        self.system.check()  # of a forked process
 
     async def call(self, work: Callable[[], Coroutine[object, None, T]]) -> T:
-        """Do it on the loop, and wait for it on this one."""
+        """Run `work` on the system's loop, and await it on this one."""
         if self.is_here:
             return await work()
         self.check()
@@ -91,12 +126,28 @@ class LoopDoor:
         timeout: float | None = None,
         has_ended: Callable[[], bool] = lambda: False,
     ) -> T | None:
-        """Do it on the loop, and wait for it in this thread. Returns None if the loop has ended meanwhile, and what lives there had ended before."""
+        """Run `work` on the system's loop, and wait for it in this thread.
+
+        Returns None if the loop has ended meanwhile, but the object had ended before.
+        """
         refuse_on_a_loop(call, instead, self._run_id)
         self.check()
         if self.is_here:
-            msg = f"`{call}` would wait for ever: {self._subject} lives on this thread's event loop, which is not running. Write `{instead}` in a coroutine."
+            msg = (
+                f"`{call}` would wait for ever: {self._subject} lives on this thread's event "
+                f"loop, which is not running. Write `{instead}` in a coroutine."
+            )
             raise UsageError(msg, run=self._run_id)
+        with self.system.waiting_for_a_run(call, instead):
+            return self._blocked(work, call, timeout, has_ended)
+
+    def _blocked(
+        self,
+        work: Callable[[], Coroutine[object, None, T]],
+        call: str,
+        timeout: float | None,
+        has_ended: Callable[[], bool],
+    ) -> T | None:
         future = asyncio.run_coroutine_threadsafe(work(), self.system.loop)
         try:
             return self._wait_for(future, call, timeout, has_ended)
@@ -108,23 +159,39 @@ class LoopDoor:
                 future.cancel()
             raise
 
-    def _wait_for(self, future: concurrent.futures.Future[T], call: str, timeout: float | None, has_ended: Callable[[], bool]) -> T | None:
+    def _wait_for(
+        self,
+        future: concurrent.futures.Future[T],
+        call: str,
+        timeout: float | None,
+        has_ended: Callable[[], bool],
+    ) -> T | None:
         until = None if timeout is None else time.monotonic() + timeout
+        # A `TimeoutError` raised by the future would look like one from a signal handler.
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
         while True:
-            try:
-                return future.result(_LOOK_AGAIN if until is None else min(_LOOK_AGAIN, max(0.0, until - time.monotonic())))
-            except concurrent.futures.TimeoutError:
-                if future.done():
-                    raise
+            if done.wait(
+                _LOOK_AGAIN
+                if until is None
+                else min(_LOOK_AGAIN, max(0.0, until - time.monotonic()))
+            ):
+                return future.result()
             if self.system.loop.is_closed():
                 self._ended_with_its_loop(has_ended)
                 return None
             if until is not None and time.monotonic() >= until:
-                msg = f"{call}: {self._subject} has not ended within {timeout:g} s. It goes on: call result() again, or cancel()."
-                raise TimeoutError(msg)
+                msg = (
+                    f"{call}: {self._subject} has not ended within {timeout:g} s. It goes on: "
+                    "call result() again, or cancel()."
+                )
+                raise NotEnded(msg)
 
     def _ended_with_its_loop(self, has_ended: Callable[[], bool]) -> None:
         if not has_ended():
             self.check()
-            msg = f"{self._subject} cannot be waited for any more: the event loop that it lives on is ending."
+            msg = (
+                f"{self._subject} cannot be waited for any more: the event loop that it lives on "
+                "is ending."
+            )
             raise UsageError(msg, run=self._run_id)

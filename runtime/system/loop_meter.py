@@ -1,7 +1,8 @@
-"""How long the event loop was held, as its own thread has it to answer for.
+"""The time for which the event loop was blocked by its own thread.
 
-Owns: the last look at the thread, before what is measured. Time in which the thread could have run and had no processor is not held: on a busy machine
-everything takes long. Nor are modules that were imported meanwhile: that is done once. It must never cost much: it looks a few times in each span that matters.
+Time in which the thread was ready but had no processor does not count, because everything is slow
+on a busy machine. Neither does importing modules, which happens once. The meter is cheap: it
+samples only a few times in each relevant span.
 """
 
 from __future__ import annotations
@@ -16,30 +17,43 @@ __all__ = ["LoopMeter", "seconds_without_processor"]
 
 
 def seconds_without_processor() -> float:
-    """For how long this thread has waited for a processor since it began. Where the system does not say (elsewhere than on Linux): 0."""
+    """Return the seconds that this thread has waited for a processor since it started.
+
+    Systems other than Linux do not report this: 0.
+    """
     try:
-        with open("/proc/thread-self/schedstat", "rb") as file:  # noqa: PTH123 -- pathlib takes as long again
+        with open("/proc/thread-self/schedstat", "rb") as file:  # noqa: PTH123 -- pathlib takes twice as long
             return int(file.read().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return 0.0
 
 
 class LoopMeter:
-    """Measures what runs on one loop, in its thread."""
+    """Measures the work on one loop, in its thread."""
 
-    __slots__ = ("_collections", "_look_at", "_modules", "_span", "_waited", "has_collected", "sampler")
+    __slots__ = (
+        "_collections",
+        "_look_at",
+        "_modules",
+        "_span",
+        "_waited",
+        "has_collected",
+        "sampler",
+    )
 
     def __init__(self, slow_after: float) -> None:
-        self._span = slow_after / 2  # so old the last look may be: what was waited before is taken for a part of what is measured
+        # The largest age of a sample: earlier waits count as part of the measured time.
+        self._span = slow_after / 2
         self.sampler = LoopSampler(slow_after)
         self._look_at = 0.0
         self._waited = 0.0
         self._modules = 0
         self._collections = 0
-        self.has_collected = False  # whether Python's garbage collector has looked at all objects in the time that `held` was last asked for
+        # True if Python's garbage collector ran a full collection in the span of the last `held`.
+        self.has_collected = False
 
     def begin(self) -> float:
-        """The time at which something begins to hold the loop."""
+        """Return the current time, before work that may block the loop."""
         now = perf_counter()
         if now >= self._look_at:
             self._look(now)
@@ -47,7 +61,7 @@ class LoopMeter:
         return now
 
     def held(self, seconds: float) -> float:
-        """How much of that time, which ends now, it has held the loop for: at least so much, as far as can be known."""
+        """Return how much of the span that ends now has blocked the loop, as a lower bound."""
         waited, modules, collections = self._waited, self._modules, self._collections
         self._look(perf_counter())
         self.has_collected = self._collections > collections

@@ -1,8 +1,9 @@
-"""What the loop's thread was doing while it was held: looked at from a thread of its own.
+"""The activity of a blocked loop's thread, sampled from another thread.
 
-Owns: that thread, and the last place in the program's code at which it has seen the loop's thread. It is there only while actors are at work, and looks a few
-times in each span that matters. It is a bare thread, which starts in a tenth of the time: it runs none of the program's code. It must never touch a frame of
-another thread: that can crash the interpreter.
+The sampler records the last place in the program's code where it saw the loop's thread. Its thread
+exists only while actors are running, and samples a few times in each relevant span. It is a bare
+thread, which starts in a tenth of the time, and runs none of the program's code. It never touches a
+frame of another thread, because that can crash the interpreter.
 """
 
 from __future__ import annotations
@@ -19,15 +20,20 @@ from typing import IO, Final, NamedTuple, TypeAlias
 __all__ = ["LoopSampler", "Place"]
 
 _LINGERS: Final = 4
-"""The thread ends after so many looks in a row at which nothing was at work."""
+"""The thread ends after this many consecutive samples without activity."""
 
 _LONGEST: Final = 1.0
-"""Seconds between two looks at most: a limit that is large needs no more."""
+"""The most seconds between two samples, even for a large limit."""
 
 _HERE: Final = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120 -- pathlib would have to be imported
-_OURS: Final = tuple(os.path.join(_HERE, room, "") for room in ("actors", "runtime"))  # noqa: PTH118 -- as above
-_STANDARD: Final = (os.path.join(os.path.dirname(os.__file__), ""), "<frozen")  # noqa: PTH118, PTH120 -- as above
-_LOOPS: Final = ("asyncio/base_events.py", "asyncio/runners.py", "asyncio/events.py", "selectors.py")
+_OURS: Final = tuple(os.path.join(_HERE, room, "") for room in ("actors", "runtime"))  # noqa: PTH118 -- see above
+_STANDARD: Final = (os.path.join(os.path.dirname(os.__file__), ""), "<frozen")  # noqa: PTH118, PTH120 -- see above
+_LOOPS: Final = (
+    "asyncio/base_events.py",
+    "asyncio/runners.py",
+    "asyncio/events.py",
+    "selectors.py",
+)
 
 _Call: TypeAlias = tuple[str, int, str]
 """The file, the line and the function."""
@@ -35,30 +41,66 @@ _Call: TypeAlias = tuple[str, int, str]
 _LINE: Final = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
 _ADVICE: Final = (
-    ("actors/tools/", "A tool that has to block is a plain `def`, which runs in a thread of its own; an `async def` awaits, and never blocks."),
-    ("actors/guardrail.py", "A guardrail runs on the loop: await in it, or hand what blocks to a thread, with `await asyncio.to_thread(...)`."),
+    (
+        "actors/tools/",
+        (
+            "A tool that has to block is a plain `def`, which runs in a thread of its own; an "
+            "`async def` awaits, and never blocks."
+        ),
+    ),
+    (
+        "actors/guardrail.py",
+        (
+            "A guardrail runs on the loop: await in it, or hand what blocks to a thread, with "
+            "`await asyncio.to_thread(...)`."
+        ),
+    ),
     (
         "runtime/agent/hooks.py",
-        "A hook runs on the loop: make it `async def`, and await in it, or `await asyncio.to_thread(...)` what blocks.",
+        (
+            "A hook runs on the loop: make it `async def`, and await in it, or `await "
+            "asyncio.to_thread(...)` what blocks."
+        ),
     ),
-    ("actors/chat_agent/asking.py", "An instruction, a middleware or a modifier of messages runs on the loop: make it `async def`, and await in it."),
-    ("runtime/models/", "A model runs on the loop: use an asynchronous client, or hand what blocks to a thread, with `await asyncio.to_thread(...)`."),
-    ("runtime/durability/", "A store whose methods are plain functions runs on the loop: make them `async def`, and hand what blocks to a thread."),
+    (
+        "actors/chat_agent/asking.py",
+        (
+            "An instruction, a middleware or a modifier of messages runs on the loop: make it "
+            "`async def`, and await in it."
+        ),
+    ),
+    (
+        "runtime/models/",
+        (
+            "A model runs on the loop: use an asynchronous client, or hand what blocks to a "
+            "thread, with `await asyncio.to_thread(...)`."
+        ),
+    ),
+    (
+        "runtime/durability/",
+        (
+            "A store whose methods are plain functions runs on the loop: make them `async def`, "
+            "and hand what blocks to a thread."
+        ),
+    ),
 )
 
 
 class Place(NamedTuple):
-    """Where the thread was."""
+    """The thread's place in the code."""
 
     at: float
     function: str
-    """In the program's own code: the innermost one there. Else, in a library's, or in this package's."""
+    """The innermost function of the program's own code.
+
+    If there is none, of a library's code, or of this package's.
+    """
     file: str
     line: int
     called: str
-    """What that has called, if it is not itself at work: a function of a library."""
+    """The library function that it has called, if any."""
     advice: str | None
-    """What to do, if it is known what kind of code that is."""
+    """The advice for this kind of code, if known."""
 
     def __str__(self) -> str:
         called = f", in its call of {self.called}" if self.called else ""
@@ -66,20 +108,20 @@ class Place(NamedTuple):
 
 
 class LoopSampler:
-    """Looks at one thread, as long as it is told now and then that something is at work there."""
+    """Samples one thread, while it is notified regularly of activity there."""
 
     __slots__ = ("_ident", "_is_there", "_is_wanted", "_seconds", "_wake", "last")
 
     def __init__(self, slow_after: float) -> None:
         self._seconds = min(slow_after / 2, _LONGEST)
         self._ident = 0
-        self._is_there = False  # whether the thread was started, and has not ended
+        self._is_there = False  # True if the thread was started, and has not ended
         self._is_wanted = False
-        self._wake = threading.Event()  # set when it is to end at once
+        self._wake = threading.Event()  # set when it must end at once
         self.last: Place | None = None
 
     def at_work(self) -> None:
-        """Something begins on the loop. In its thread, a few times a second."""
+        """Note that work starts on the loop. In its thread, a few times a second."""
         self._is_wanted = True
         if not self._is_there and self._seconds > 0:
             self._ident = threading.get_ident()
@@ -88,16 +130,18 @@ class LoopSampler:
             try:
                 _thread.start_new_thread(self._look_on, (self._wake,))
             except RuntimeError:
-                self._is_there = False  # the interpreter is ending, or there can be no more threads: then nothing is seen
+                # The interpreter is ending, or no more threads can be created: then nothing is
+                # sampled.
+                self._is_there = False
 
     def stop(self) -> None:
-        """End the thread. It does so at once, and is not waited for."""
+        """End the thread at once, without waiting for it."""
         if self._is_there:
             self._wake.set()
             self._is_there = False
 
     def seen_since(self, started: float) -> Place | None:
-        """Where the thread was last, if that was after that time."""
+        """Return the last sampled place, if it is more recent than `started`."""
         last = self.last
         return last if last is not None and last.at >= started else None
 
@@ -109,7 +153,7 @@ class LoopSampler:
             try:
                 place = _place_of(_calls_of(self._ident))
             except OSError:
-                place = None  # there can be no more open files: then nothing is seen
+                place = None  # no more files can be opened: then nothing is sampled
             if place is not None:
                 self.last, idle = place, 0
         if not wake.is_set():
@@ -117,18 +161,19 @@ class LoopSampler:
 
 
 def _scratch() -> IO[bytes]:
-    """A file for a moment."""
+    """Return a temporary file."""
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("stacks"), "w+b")
-    import tempfile  # noqa: PLC0415 -- it brings much
+    import tempfile  # noqa: PLC0415 -- imports much
 
     return tempfile.TemporaryFile()
 
 
 def _calls_of(thread: int) -> list[_Call]:
-    """What a thread is doing, the innermost call first, as the interpreter writes it down at one blow: no other thread takes a step meanwhile.
+    """Return the calls of a thread, innermost first.
 
-    Frames would tell more, but while their thread goes on, to follow them from here can crash the interpreter.
+    The interpreter dumps them atomically: no other thread takes a step meanwhile. Frames contain
+    more information, but following the frames of a running thread can crash the interpreter.
     """
     with _scratch() as file:
         faulthandler.dump_traceback(file, all_threads=True)
@@ -145,7 +190,10 @@ def _calls_of(thread: int) -> list[_Call]:
 
 
 def _place_of(calls: list[_Call]) -> Place | None:
-    """The innermost call of the program's own code; without one, of a library's; without one, of this package's. None: the loop waits."""
+    """Return the innermost call of the program's code, or of a library's, or of this package's.
+
+    None: the loop waits.
+    """
     own: tuple[_Call, str] | None = None
     library: tuple[_Call, str] | None = None
     ours: _Call | None = None
@@ -158,7 +206,8 @@ def _place_of(calls: list[_Call]) -> Place | None:
         if file.startswith(_OURS):
             ours = ours or call
             if own is not None or library is not None:
-                caller = caller or file[len(_HERE) + 1 :]  # of this package, that called it
+                # the module of this package that called it
+                caller = caller or file[len(_HERE) + 1 :]
         elif file.startswith(_STANDARD) or "site-packages" in file:
             if not file.startswith(_STANDARD):
                 library = library or (call, called)

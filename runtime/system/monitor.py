@@ -1,7 +1,7 @@
 """The counters of a system: for `stats()`, for dead-letter subscribers, and for the log.
 
-Owns: the counters, the subscribers, and the warning about handlers that hold the loop. A subscriber that raises is logged and removed:
-watching a system can never break it. It must never call out under a lock.
+The monitor also warns about handlers that block the loop. A subscriber that raises is logged and
+removed, so that observing a system never breaks it. Nothing is called under a lock.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from .loop_meter import LoopMeter
 
 __all__ = ["Monitor"]
 
-# Seconds. A slow handler is mostly slow each time: the log needs one warning, not all of them.
+# In seconds. A slow handler is usually slow each time: the log needs one warning, not all of them.
 _WARN_AGAIN_AFTER = 10.0
 _WHEN_COLLECTED = (
-    "Python's garbage collector has looked at all objects meanwhile, which takes long where there are very many: gc.freeze() when all is set up, or a larger "
+    "Python's garbage collector has looked at all objects meanwhile, which takes long where "
+    "there are very many: gc.freeze() when all is set up, or a larger "
     "third number for gc.set_threshold(), makes that rarer. If it was not that: "
 )
 
@@ -39,18 +40,37 @@ class _Subscription:
 
 
 class Monitor:
-    """The counters of one system. They are written on the loop's thread, except where a comment says otherwise."""
+    """The counters of one system.
 
-    __slots__ = ("_meter", "_subscribers", "_warned", "begin", "dead_letters", "handled", "lock", "notable", "rest", "restarts", "slow_after", "slowest")
+    They are written on the loop's thread, except where a comment says otherwise.
+    """
+
+    __slots__ = (
+        "_meter",
+        "_subscribers",
+        "_warned",
+        "begin",
+        "dead_letters",
+        "handled",
+        "lock",
+        "notable",
+        "rest",
+        "restarts",
+        "slow_after",
+        "slowest",
+    )
 
     def __init__(self, slow_after: float) -> None:
         self.lock = threading.Lock()
         self._subscribers: tuple[_Subscription, ...] = ()
-        self._warned: dict[tuple[type, str], float] = {}  # the time of the last warning about each handler
+        self._warned: dict[
+            tuple[type, str], float
+        ] = {}  # the time of the last warning about each handler
         self.slow_after = slow_after
         self._meter = LoopMeter(slow_after)
-        self.begin = self._meter.begin  # the time, for what is measured from now on
-        self.rest = self._meter.sampler.stop  # nothing is at work any more, and nothing will be for long
+        self.begin = self._meter.begin  # returns the start time of a measurement
+        # Nothing is running any more, and nothing will be for long.
+        self.rest = self._meter.sampler.stop
         self.notable = 0.0  # handlers that take longer are reported to `took`
         self.handled = 0  # threads of thread actors add to it through `count_handled`
         self.restarts = 0
@@ -60,14 +80,22 @@ class Monitor:
     # --- handlers ---
 
     def took(self, actor: str, handler: str, seconds: float) -> None:
-        """Record for how long a handler has held its thread. The caller has checked that it did so for longer than `notable`."""
+        """Record the time for which a handler has blocked its thread.
+
+        The caller has checked that it is longer than `notable`.
+        """
         with self.lock:
             if self.slowest is None or seconds > self.slowest.seconds:
                 self.slowest = SlowestHandler(actor, handler, seconds)
                 self.notable = min(seconds, self.slow_after)
 
-    def blocked_for(self, actor: str, actor_class: type[Actor], handler: str, seconds: float) -> None:
-        """Warn that a handler held the loop. The caller has checked that it took longer than `slow_after`, from `begin` on."""
+    def blocked_for(
+        self, actor: str, actor_class: type[Actor], handler: str, seconds: float
+    ) -> None:
+        """Warn that a handler blocked the loop.
+
+        The caller has checked that it took longer than `slow_after`, measured from `begin`.
+        """
         place = self._meter.sampler.seen_since(perf_counter() - seconds)
         seconds = self._meter.held(seconds)
         if seconds <= self.slow_after:
@@ -78,9 +106,18 @@ class Monitor:
             return
         self._warned[(actor_class, handler)] = now
         where = "" if place is None else f" It was at {place}."
-        advice = actor_class.__when_slow__ if place is None or place.advice is None else place.advice
+        advice = (
+            actor_class.__when_slow__ if place is None or place.advice is None else place.advice
+        )
         advice = _WHEN_COLLECTED + advice if self._meter.has_collected else advice
-        loggers.system.warning("%s held the event loop for %.3f s in %s: nothing else could run meanwhile.%s %s", actor, seconds, handler, where, advice)
+        loggers.system.warning(
+            "%s held the event loop for %.3f s in %s: nothing else could run meanwhile.%s %s",
+            actor,
+            seconds,
+            handler,
+            where,
+            advice,
+        )
 
     def count_handled(self) -> None:
         """Count a message that a thread actor has handled, in its thread."""
@@ -100,7 +137,7 @@ class Monitor:
             self._subscribers = tuple(s for s in self._subscribers if s is not subscription)
 
     def is_watched(self) -> bool:
-        """Whether dead letters have a subscriber."""
+        """Return True if dead letters have a subscriber."""
         return bool(self._subscribers)
 
     def count_dead_letters(self, count: int) -> None:
@@ -109,7 +146,7 @@ class Monitor:
             self.dead_letters += count
 
     def dead_letter(self, message: Any, ref: ActorRef[Any], reason: str) -> None:
-        """Count a lost message, and tell the subscribers, in the thread that lost it."""
+        """Count a lost message, and notify the subscribers, in the thread that lost it."""
         with self.lock:
             self.dead_letters += 1
             subscribers = self._subscribers
@@ -119,6 +156,8 @@ class Monitor:
         for subscriber in subscribers:
             try:
                 subscriber.callback(letter)
-            except Exception:  # noqa: BLE001 -- watching a system never breaks it
-                loggers.system.exception("A dead-letter subscriber raised, and is removed: %r", subscriber.callback)
+            except Exception:  # noqa: BLE001 -- observing a system never breaks it
+                loggers.system.exception(
+                    "A dead-letter subscriber raised, and is removed: %r", subscriber.callback
+                )
                 self._unsubscribe(subscriber)

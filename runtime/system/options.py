@@ -1,6 +1,6 @@
-"""The options of a system, as a type for the functions that pass them on, and their checks.
+"""The options of a system, as a type for functions that forward them, and their checks.
 
-Owns: the names and types of what `ActorSystem` takes beside its name. It must never hold a default: those are `ActorSystem`'s.
+The defaults are in `ActorSystem`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _LONGEST_LEASE: Final = 3600.0
 
 
 class SystemOptions(TypedDict, total=False):
-    """The options of `ActorSystem`. Write `**options: Unpack[SystemOptions]` in a function of your own that passes them on."""
+    """The options of `ActorSystem`.
+
+    Write `**options: Unpack[SystemOptions]` in a function that forwards them.
+    """
 
     mailbox_capacity: int | None
     worker_threads: int | None
@@ -28,15 +31,29 @@ class SystemOptions(TypedDict, total=False):
     lease_seconds: float
 
 
-def check_options(worker_threads: int | None, slow_handler: float, stop_timeout: float, lease_seconds: float) -> None:
-    """Raise, if a system cannot be made with these."""
+def check_options(
+    worker_threads: int | None, slow_handler: float, stop_timeout: float, lease_seconds: float
+) -> None:
+    """Raise if a system cannot be created with these options."""
     if worker_threads is not None and worker_threads < 1:
-        msg = f"ActorSystem: worker_threads={worker_threads} could run nothing; give 1 or more, or None for a number that suits the machine."
+        msg = (
+            f"ActorSystem: worker_threads={worker_threads} could run nothing; give 1 or more, or "
+            "None for a number that suits the machine."
+        )
         raise UsageError(msg)
     for option, seconds in (("slow_handler", slow_handler), ("stop_timeout", stop_timeout)):
-        if not seconds >= 0:  # nan, too
-            msg = f"ActorSystem: {option}={seconds} is a number of seconds, and must not be negative."
+        if not seconds >= 0:  # also nan
+            msg = (
+                f"ActorSystem: {option}={seconds} is a number of seconds, and must not be negative."
+            )
             raise UsageError(msg)
-    if isinstance(lease_seconds, bool) or not isinstance(lease_seconds, int | float) or not _SHORTEST_LEASE <= lease_seconds <= _LONGEST_LEASE:
-        msg = f"ActorSystem: lease_seconds={lease_seconds!r:.80}: give 2 or more, so that a store that answers late does not cost the runs; an hour at most."
+    if (
+        isinstance(lease_seconds, bool)
+        or not isinstance(lease_seconds, int | float)
+        or not _SHORTEST_LEASE <= lease_seconds <= _LONGEST_LEASE
+    ):
+        msg = (
+            f"ActorSystem: lease_seconds={lease_seconds!r:.80}: give 2 or more, so that a store "
+            "that answers late does not cost the runs; an hour at most."
+        )
         raise UsageError(msg)

@@ -1,7 +1,4 @@
-"""Looking at a system: what of `ActorSystem` only reads.
-
-Owns: the doors to the snapshots, to the names and to the dead letters, for any thread. It must never change anything of an actor.
-"""
+"""The read-only part of `ActorSystem`: snapshots, names and dead letters, for any thread."""
 
 from __future__ import annotations
 
@@ -32,30 +29,42 @@ class Overview:
 
     @property
     def not_entered(self) -> str:
-        """What is said where it is used before it was entered."""
-        return f"{self!r} has not been entered. Write `async with ActorSystem() as system:`, or `with ActorSystem.in_thread() as system:`."
+        """The error text for use before the system is entered."""
+        return (
+            f"{self!r} has not been entered. Write `async with ActorSystem() as system:`, or "
+            "`with ActorSystem.in_thread() as system:`."
+        )
 
     def cells(self) -> list[Cell]:
-        """All actors, parents before children."""
+        """Return all actors, parents before children."""
         return list(walk(self.itself))
 
     def actor_of(self, path: str) -> ActorRef[Any] | None:
-        """The living root that was given that name; a child by its path, as in `"parent/child"`. None if there is none. From any thread."""
+        """Return the living root of that name, or a child by its path, such as `"parent/child"`.
+
+        None if there is none. From any thread.
+        """
         with self.itself.lock:
             found = self.names.find(path)
         return None if found is None else found.own_ref()
 
     def stats(self) -> SystemStats:
-        """How many actors there are, by class and state, and what they have done. From any thread."""
+        """Return the number of actors by class and state, and their counters.
+
+        From any thread.
+        """
         return take_stats(self.itself)
 
     def tree(self) -> ActorNode:
-        """All actors, as they are now. `print(system.tree())` draws them. From any thread."""
+        """Return all actors as a tree. `print(system.tree())` draws it. From any thread."""
         return take_tree(self.itself)
 
-    def subscribe_dead_letters(self, callback: Callable[[DeadLetter], object]) -> Callable[[], None]:
-        """Call `callback(letter)` for every message that is not handled. Returns a function that ends the subscription.
+    def subscribe_dead_letters(
+        self, callback: Callable[[DeadLetter], object]
+    ) -> Callable[[], None]:
+        """Call `callback(letter)` for every message that is not handled.
 
-        The call is made in the thread that lost the message, and should be quick. A callback that raises is logged and removed.
+        Returns a function that ends the subscription. The callback runs in the thread that lost the
+        message, and should be quick. A callback that raises is logged and removed.
         """
         return self.itself.monitor.subscribe(callback)

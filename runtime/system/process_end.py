@@ -1,7 +1,7 @@
-"""The end of the process: calls in worker threads that are still under way get as much time as when their system is left, and are then left behind.
+"""The end of the process: a last wait for running calls in worker threads.
 
-Owns: the hook, and which workers have had a thread. It is global by nature: systems that only a run has made are left by nothing else. It must never wait
-without a limit.
+The calls get as much time as when their system stops, and are then abandoned. The hook is global,
+because nothing else stops the systems that were created only for runs. Its wait is always limited.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ _workers: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 
 def watch(workers: Workers) -> None:
-    """Include them in the hook, as long as they exist."""
+    """Include `workers` in the hook, as long as they exist."""
     _workers.add(workers)
 
 
-# Hooks are called in the opposite order: this one after that which ends the default system, and with it the runs that live there.
+# Hooks run in reverse order: this one runs after the hook that ends the default system, and with it
+# the runs that live there.
 @atexit.register
 def _leave() -> None:
-    with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C ends the waiting, and no more is left to be ended
+    # A second Ctrl-C ends the wait, and nothing else remains to be ended.
+    with contextlib.suppress(KeyboardInterrupt):
         for workers in tuple(_workers):
             workers.leave_in_thread()

@@ -1,7 +1,9 @@
-"""Our actors in pykka's global registry: the roots only, so that `pykka.ActorRegistry.stop_all()` stops everything, children through parents.
+"""Our actors in pykka's global registry.
 
-Owns: the container of that registry. pykka keeps a list, and removing one of a million refs from a list takes milliseconds; our container is a dictionary
-with the list methods that pykka uses. It is put in place once, when this file is imported. This file must never replace anything else of pykka's.
+It has only the roots, so that `pykka.ActorRegistry.stop_all()` stops everything, children through
+parents. pykka keeps a list, and removing one of a million refs from a list takes milliseconds. Our
+container is a dictionary with the list methods that pykka uses. It replaces the list once, when
+this module is imported. Nothing else of pykka is replaced.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ __all__ = ["Refs", "add", "discard", "forget", "lock"]
 class Refs:
     """The refs of all actors in the registry, in the order of their start.
 
-    Ours are in it as cells: to hash a cell calls no Python code, so that to add or to remove one is a single step, which needs no lock. Therefore, who
-    goes through it goes through a copy.
+    Our actors are stored as cells: hashing a cell calls no Python code, so adding or removing one
+    is a single step, which needs no lock. Iteration therefore uses a copy.
     """
 
     def __init__(self, refs: Iterable[pykka.ActorRef[Any]] = ()) -> None:
@@ -60,16 +62,17 @@ def _key(ref: object) -> object:
     return cell_of(ref) if isinstance(ref, ActorRef) else ref
 
 
-# Not `ActorRegistry.register()` and `unregister()`: they format a log message, with a new UUID in it, for each actor.
+# Not `ActorRegistry.register()` and `unregister()`, because they format a log message with a new
+# UUID for each actor.
 
 
 def lock() -> threading.RLock:
-    """The lock of pykka's registry."""
+    """Return the lock of pykka's registry."""
     return pykka.ActorRegistry._actor_refs_lock
 
 
 def add(cell: Cell) -> None:
-    pykka.ActorRegistry._actor_refs.keys[cell] = None  # type: ignore[attr-defined]  # it is ours: see below
+    pykka.ActorRegistry._actor_refs.keys[cell] = None  # type: ignore[attr-defined]  # our container: see below
 
 
 def discard(cell: Cell) -> None:
@@ -77,7 +80,10 @@ def discard(cell: Cell) -> None:
 
 
 def forget() -> None:
-    """Remove our actors, in a forked process, where they do not exist. Those of pykka alone stay, as with pykka alone."""
+    """Remove our actors in a forked process, because they do not exist there.
+
+    Actors of pykka itself stay, as with pykka alone.
+    """
     others = [ref for ref in pykka.ActorRegistry._actor_refs if not isinstance(ref, ActorRef)]
     pykka.ActorRegistry._actor_refs.clear()
     for ref in others:
@@ -85,4 +91,4 @@ def forget() -> None:
 
 
 with pykka.ActorRegistry._actor_refs_lock:
-    pykka.ActorRegistry._actor_refs = Refs(pykka.ActorRegistry._actor_refs)  # type: ignore[assignment]  # it has the list methods that pykka uses
+    pykka.ActorRegistry._actor_refs = Refs(pykka.ActorRegistry._actor_refs)  # type: ignore[assignment]  # has the list methods that pykka uses

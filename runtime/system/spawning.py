@@ -1,7 +1,7 @@
-"""A spawn: its checks, and how a new actor gets into the tree.
+"""Spawning: the checks of a spawn, and the insertion of a new actor into the tree.
 
-Owns: the checks of a spawn's arguments and of the system's state, with errors that say what to do instead; and the step in which an actor becomes one of its
-system's. It must never let a message in.
+The module checks a spawn's arguments and the system's state, with errors that name the remedy, and
+adds the actor to its system. It does not open the mailbox.
 """
 
 from __future__ import annotations
@@ -24,23 +24,44 @@ if TYPE_CHECKING:
     from ..actor.cell import Cell
     from .system import ActorSystem
 
-__all__ = ["attach", "check_spawn", "check_takes", "new_cell", "put", "spawn_at_work", "spawn_inner"]
+__all__ = [
+    "attach",
+    "check_spawn",
+    "check_takes",
+    "new_cell",
+    "put",
+    "spawn_at_work",
+    "spawn_inner",
+]
 
 
 def check_spawn(actor_class: object, name: object, mailbox: object, supervision: object) -> Traits:
     """Raise if no actor can be spawned with these arguments. Returns the traits of its class."""
-    traits = getattr(actor_class, "__actor_traits__", None)  # as good as issubclass(), which takes a microsecond for an abstract class
+    # Equivalent to issubclass(), which takes a microsecond for an abstract class.
+    traits = getattr(actor_class, "__actor_traits__", None)
     if type(traits) is not Traits or not isinstance(actor_class, type):
-        msg = f"spawn({actor_class!r}) is given no actor class. Give a subclass of understudy.runtime.Actor or ThreadActor, and its arguments after it."
+        msg = (
+            f"spawn(): the first argument must be an actor class, got {actor_class!r}. Pass a "
+            "subclass of offbook.runtime.Actor or ThreadActor, and its arguments after it."
+        )
         raise UsageError(msg)
     if name is not None and not isinstance(name, str):
-        msg = f"spawn({actor_class.__name__}, name={name!r}): give a text, or leave it out."
+        msg = (
+            f"spawn({actor_class.__name__}): name must be a string, got {name!r}. Pass one, or "
+            "leave it out."
+        )
         raise UsageError(msg)
     if mailbox is not None and not isinstance(mailbox, MailboxSettings):
-        msg = f"spawn({actor_class.__name__}, mailbox={mailbox!r}): give MailboxSettings(capacity=...), or leave it out."
+        msg = (
+            f"spawn({actor_class.__name__}): mailbox must be MailboxSettings, got {mailbox!r}. "
+            "Pass MailboxSettings(capacity=...), or leave it out."
+        )
         raise UsageError(msg)
     if supervision is not None and not isinstance(supervision, Directive):
-        msg = f"spawn({actor_class.__name__}, supervision={supervision!r}): give Restart(), Resume(), Stop() or Escalate(), or leave it out."
+        msg = (
+            f"spawn({actor_class.__name__}): supervision must be Restart(), Resume(), Stop() or "
+            f"Escalate(), got {supervision!r}. Pass one of them, or leave it out."
+        )
         raise UsageError(msg)
     return traits
 
@@ -54,7 +75,9 @@ def check_takes(system: ActorSystem, actor_class: type, parent: Cell | None) -> 
     if parent is not None:
         return
     if system.state is SystemState.DRAINING:
-        msg = f"{name} cannot be spawned: {system!r} takes no new work, because it is about to stop."
+        msg = (
+            f"{name} cannot be spawned: {system!r} takes no new work, because it is about to stop."
+        )
         raise SystemDraining(msg)
     msg = f"{name} cannot be spawned: {system!r} is {system.state.value}. Make a new system."
     raise UsageError(msg)
@@ -72,25 +95,26 @@ def new_cell(
     *,
     waits: bool = True,
 ) -> LoopCell:
-    """The cell of an actor on the event loop. It takes messages from the first one on, or `waits` until it is begun."""
-    # To call a class is what these two steps are, and takes 0.1 µs longer.
-    mailbox = object.__new__(Mailbox)
-    mailbox.__init__(settings, system.lock, waits)  # type: ignore[misc]
-    cell = object.__new__(LoopCell)
-    cell.__init__(system, actor_class, args, kwargs or None, name, parent, supervision, mailbox)  # type: ignore[misc]
+    """Create the cell of an actor on the event loop.
+
+    It takes messages at once, or, with `waits`, once it is started.
+    """
+    mailbox = Mailbox(settings, system.lock, engaged=waits)
+    cell = LoopCell(system, actor_class, args, kwargs or None, name, parent, supervision, mailbox)
     if not waits:
         cell.phase = OPEN
     return cell
 
 
-def spawn_inner(system: ActorSystem, actor_class: type[InnerActor], args: tuple[object, ...]) -> InnerCell:
-    """Spawn an actor of this package, on the loop, whose mailbox is made when it is needed."""
+def spawn_inner(
+    system: ActorSystem, actor_class: type[InnerActor], args: tuple[object, ...]
+) -> InnerCell:
+    """Spawn an actor of this library on the loop. Its mailbox is created when needed."""
     if system.refuses:
         check_takes(system, actor_class, None)
     if system.fault is not None:
         system.check()
-    cell = object.__new__(InnerCell)
-    cell.__init__(system, actor_class, args, None, None, None, None, None)  # type: ignore[misc]  # as in `new_cell`
+    cell = InnerCell(system, actor_class, args, None, None, None, None, None)
     cell.box = None
     try:
         actor_class(cell, *args)
@@ -102,10 +126,16 @@ def spawn_inner(system: ActorSystem, actor_class: type[InnerActor], args: tuple[
     return cell
 
 
-def spawn_at_work(system: ActorSystem, actor_class: type[InnerActor], args: tuple[object, ...], name: str, parent: Cell, envelope: Envelope) -> InnerCell:
-    """The same, for one that begins with that message at once, and ends when its handler of that has ended."""
-    cell = object.__new__(InnerCell)
-    cell.__init__(system, actor_class, args, None, name, parent, None, None)  # type: ignore[misc]  # as in `new_cell`
+def spawn_at_work(
+    system: ActorSystem,
+    actor_class: type[InnerActor],
+    args: tuple[object, ...],
+    name: str,
+    parent: Cell,
+    envelope: Envelope,
+) -> InnerCell:
+    """Spawn an actor that starts with `envelope` at once, and ends with that handler."""
+    cell = InnerCell(system, actor_class, args, None, name, parent, None, None)
     cell.box = None
     actor_class(cell, *args)
     attach(system, cell, parent)
@@ -114,18 +144,21 @@ def spawn_at_work(system: ActorSystem, actor_class: type[InnerActor], args: tupl
 
 
 def put(system: ActorSystem, cell: Cell, parent: Cell | None, *, listed: bool = False) -> Actor:
-    """Make the instance, and put the actor into the tree. Returns the instance."""
+    """Create the instance, and put the actor into the tree. Returns the instance."""
     try:
         actor = construct(cell)
-        attach(system, cell, parent, listed)
+        attach(system, cell, parent, listed=listed)
     except BaseException:
         system.on_loop(lifecycle.abandon, cell)
         raise
     return actor
 
 
-def attach(system: ActorSystem, cell: Cell, parent: Cell | None, listed: bool = False) -> None:  # noqa: FBT001, FBT002 -- for speed
-    """Put it into the tree. Raises if its parent has been closed meanwhile, or another root has its name."""
+def attach(system: ActorSystem, cell: Cell, parent: Cell | None, *, listed: bool = False) -> None:
+    """Put an actor into the tree.
+
+    Raises if its parent was closed meanwhile, or if another root has its name.
+    """
     with system.lock:
         if parent is None:
             if system.closing:
@@ -134,7 +167,10 @@ def attach(system: ActorSystem, cell: Cell, parent: Cell | None, listed: bool = 
                 system.names.claim(cell, cell.given_name)
             system.roots[cell] = None
         elif not parent.may_spawn():
-            msg = f"{parent.path} is {parent.state}, and takes no new child ({cell.actor_class.__name__})."
+            msg = (
+                f"{parent.path} is {parent.state}, and takes no new child "
+                f"({cell.actor_class.__name__})."
+            )
             raise ActorDeadError(msg, actor=parent.path)
         else:
             if parent.children is None:

@@ -1,7 +1,4 @@
-"""The states of a system.
-
-Owns: `SystemState`. It must never hold a system.
-"""
+"""The states of a system."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ __all__ = ["SystemState"]
 
 
 class SystemState(Enum):
-    """Moves forward only, but for a system that is entered again after it was left."""
+    """The state of a system. It only moves forward, unless a stopped system is entered again."""
 
     NEW = "new"  # not entered yet: nothing can be spawned
     RUNNING = "running"

@@ -1,7 +1,6 @@
-"""Snapshots of a system.
+"""Snapshots of a system: `SystemStats` and `ActorNode`, built from the living tree.
 
-Owns: how `SystemStats` and `ActorNode` are made from the living tree. Each snapshot walks all actors (about half a microsecond each); it must never
-disturb any of them.
+Each snapshot walks all actors (about half a microsecond each), without disturbing any of them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ __all__ = ["take_stats", "take_tree", "walk"]
 
 
 def walk(system: ActorSystem) -> Iterator[Cell]:
-    """All actors, parents before children. From any thread."""
+    """Yield all actors, parents before children. From any thread."""
     stack = list(reversed(tuple(system.roots)))
     while stack:
         cell = stack.pop()
@@ -65,11 +64,26 @@ def take_stats(system: ActorSystem) -> SystemStats:
 
 
 def take_tree(system: ActorSystem) -> ActorNode:
-    # Nodes are frozen, so children are made before their parents: the reversed walk does that without recursion, however deep the tree is.
+    # Nodes are frozen, so children are created before their parents: the reversed walk does that
+    # without recursion, however deep the tree is.
     cells = list(walk(system))
     below: dict[Cell | None, list[ActorNode]] = {}
     for cell in reversed(cells):
         children = tuple(reversed(below.pop(cell, [])))
-        node = ActorNode(cell.name, cell.actor_class.__name__, cell.state, cell.queued(), cell.own_ref(), children)
+        node = ActorNode(
+            cell.name,
+            cell.actor_class.__name__,
+            cell.state,
+            cell.queued(),
+            cell.own_ref(),
+            children,
+        )
         below.setdefault(cell.parent, []).append(node)
-    return ActorNode(system.name, "ActorSystem", system.state.value, 0, None, tuple(reversed(below.get(None, []))))
+    return ActorNode(
+        system.name,
+        "ActorSystem",
+        system.state.value,
+        0,
+        None,
+        tuple(reversed(below.get(None, []))),
+    )

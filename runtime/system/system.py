@@ -1,7 +1,8 @@
-"""Where actors live: a system is bound to one event loop from the moment it is entered until it is left.
+"""The actor system: bound to one event loop from its start to its stop.
 
-Owns: the roots of the tree, the dispatcher, the clock, the counters, the worker threads, and the shutdown. It stops children before parents, and
-leaves no actor, task or thread behind. It must never decide what happens to a failed actor, nor handle a message.
+It contains the roots of the tree, the dispatcher, the clock, the counters, the worker threads, and
+the shutdown. It stops children before parents, and leaves no actor, task or thread behind. It does
+not handle messages or decide about failed actors.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import asyncio
 import contextvars
 import itertools
 import threading
-from collections.abc import Callable, Coroutine
+import warnings
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpack, overload
@@ -32,6 +35,7 @@ from ..clock import Clock, LoopClock, use_clock
 from ..errors import UsageError
 from ..log import loggers
 from ..option_names import suggests_options
+from ..tasks import start_task
 from . import fork, registry
 from .dispatcher import Dispatcher
 from .draining import drain
@@ -63,26 +67,30 @@ _Box: TypeAlias = MailboxSettings | None
 class ActorSystem(Overview):
     """A tree of actors on one event loop.
 
-        async with ActorSystem() as system:             # on the loop that is running
+        async with ActorSystem() as system:             # on the running loop
             ref = system.spawn(MyActor)
             reply = await ref.request("hello")
 
-        with ActorSystem.in_thread() as system:         # on a loop of its own, for programs without one
+        with ActorSystem.in_thread() as system:         # on a separate loop, in a thread
             reply = system.spawn(MyActor).ask("hello")
 
-    Leaving it stops everything, children before parents, and cancels asynchronous handlers that are under way. To finish the work first: `drain`.
+    Leaving the block stops everything, children before parents, and cancels running asynchronous
+    handlers. To finish the work first, use `drain`.
 
-    `mailbox_capacity` bounds the mailboxes of actors that are spawned without `mailbox=`. `slow_handler`: the seconds that a handler may hold the loop before a
-    warning names it. `worker_threads` (200): how many calls may block at once, those of tools that are a plain `def` among them. Threads start as they are
-    needed, and end after half a minute without work; beyond the bound, calls wait. `stop_timeout`: how long leaving waits for hooks and threads that do not
-    end. Then an error in the log names them, and they are left behind: they do not keep the process from ending.
-    `lease_seconds` is for how long a store takes this system for alive that says no more: so long after its loss, where that cannot be proven, other processes
-    continue its runs.
+    * `mailbox_capacity` bounds the mailboxes of actors that are spawned without `mailbox=`.
+    * `slow_handler`: the seconds that a handler may block the loop before a warning names it.
+    * `worker_threads` (200): the number of concurrent blocking calls, including tools that are a
+      plain `def`. Threads start on demand, and end after half a minute without work; beyond the
+      limit, calls wait.
+    * `stop_timeout`: the wait for hooks and threads that do not end. Then an error in the log names
+      them, and they are abandoned: they do not prevent the process from ending.
+    * `lease_seconds`: the time after which a store considers a silent system dead. If its loss
+      cannot be proven, other processes continue its runs only after this time.
     """
 
     def __init__(
         self,
-        name: str = "understudy",
+        name: str = "offbook",
         *,
         mailbox_capacity: int | None = None,
         worker_threads: int | None = None,
@@ -94,30 +102,45 @@ class ActorSystem(Overview):
         check_options(worker_threads, slow_handler, stop_timeout, lease_seconds)
         self.name = name
         self.state = SystemState.NEW
-        self.closing = True  # True unless RUNNING or DRAINING: comparing the state itself takes half a microsecond
+        # True unless RUNNING or DRAINING: comparing the state itself takes half a microsecond.
+        self.closing = True
         self.lease_seconds = lease_seconds
-        self.belongings: dict[type, object] = {}  # what the rooms above keep for this system, by its class
+        self.belongings: dict[
+            type, object
+        ] = {}  # objects of higher packages for this system, by class
         self.monitor = Monitor(slow_handler)
         self.serials = itertools.count(1)
-        # Held for a moment at a time, never while calling out. Guards the mailboxes, and the children and watchers of each actor.
+        # Held only briefly, never while calling out. Guards the mailboxes, and the children and
+        # watchers of each actor.
         self.lock = threading.RLock()
         self.roots: dict[Cell, None] = {}  # in the order of spawning; written under the lock
         self.names = Names()
-        self.extras: dict[Cell, Extras] = {}  # of the few that have some
-        self.running: dict[Cell, None] = {}  # those with a handler or lifecycle procedure under way; the loop's thread only
+        self.extras: dict[Cell, Extras] = {}  # only for actors that use them
+        self.running: dict[
+            Cell, None
+        ] = {}  # actors with a running handler or lifecycle procedure; the loop's thread only
         self.loop: asyncio.AbstractEventLoop
         self.dispatcher: Dispatcher
         self.clock: Clock
-        self.fault: str | None = None  # why nothing can be sent, if the loop is closed or the process was forked
-        self.refuses = True  # whether a spawn has to check the state
+        # Why nothing can be sent, if the loop is closed or the process was forked.
+        self.fault: str | None = None
+        self.refuses = True  # True if a spawn must check the state
         self._mailbox = MailboxSettings(mailbox_capacity) if mailbox_capacity is not None else None
         self._clock = clock
         self.workers = Workers(name, worker_threads, stop_timeout)
         self.tasks: set[asyncio.Task[object]] = set()
-        self.threads: dict[ThreadCell, None] = {}  # the thread actors whose threads have not ended; the loop's thread only
-        self.waiting_for_quiet: set[asyncio.Future[None]] = set()  # during a drain: set when something has ended
+        self.threads: dict[
+            ThreadCell, None
+        ] = {}  # thread actors whose threads have not ended; the loop's thread only
+        # During a drain: set when something has ended.
+        self.waiting_for_quiet: set[asyncio.Future[None]] = set()
         self._stopped: asyncio.Event | None = None
         self._is_for_one = False
+        self._at_last: list[Callable[[], object]] = []
+        self._at_end: list[
+            Callable[[], Coroutine[Any, Any, None]]
+        ] = []  # called on stopping, after the last actor has stopped
+        self._ends_with_loop: AsyncGenerator[None, None] | None = None
         self._shutdown = Shutdown(self, stop_timeout)
         fork.watch(self)
 
@@ -128,10 +151,17 @@ class ActorSystem(Overview):
 
     @classmethod
     def in_thread(
-        cls, name: str = "understudy", *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None, **options: Unpack[SystemOptions]
+        cls,
+        name: str = "offbook",
+        *,
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+        **options: Unpack[SystemOptions],
     ) -> ThreadedSystem:
-        """A system on a loop of its own in a daemon thread, to be used as `with ActorSystem.in_thread() as system:`."""
-        from .threaded import ThreadedSystem  # noqa: PLC0415 -- the two know each other
+        """Return a system on a separate loop in a daemon thread.
+
+        Use it as `with ActorSystem.in_thread() as system:`.
+        """
+        from .threaded import ThreadedSystem  # noqa: PLC0415 -- mutual import
 
         return ThreadedSystem(cls(name, **options), loop_factory)
 
@@ -139,26 +169,39 @@ class ActorSystem(Overview):
         await self.start()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         await self.stop()
 
     async def start(self) -> None:
-        """Bind to the running loop, as `async with` does on entering: for code that cannot use a block."""
+        """Bind the system to the running loop, like entering `async with`."""
         if self.state not in (SystemState.NEW, SystemState.STOPPED):
-            msg = f"{self!r} has been entered already. Use it as it is, or make another one for another loop."
+            msg = (
+                f"{self!r} has been entered already. Use it as it is, or make another one for "
+                "another loop."
+            )
             raise UsageError(msg)
         loop = asyncio.get_running_loop()
         found = directory.enter_loop(loop, self)
         if found is not None:
-            msg = f"A second system cannot be entered inside the first: {found!r} runs on this loop already. Spawn in that one."
+            msg = (
+                f"A second system cannot be entered inside the first: {found!r} runs on this "
+                "loop already. Spawn in that one."
+            )
             raise UsageError(msg)
         use_clock(loop, self._clock)
         self.bind(loop)
 
     def bind(self, loop: asyncio.AbstractEventLoop, *, for_one: bool = False) -> None:
-        """Use that loop, from its thread. A system that is bound but not entered is never the current one, and need not be left once its actors have ended.
+        """Use that loop, from its thread.
 
-        With `for_one`, it need not be left: no thread is left when its last actor has ended.
+        A system that is bound but not entered is never the current one. With `for_one` it need not
+        be stopped: no thread is left when its last actor has ended, and its final callbacks run
+        when its loop ends.
         """
         self._is_for_one = for_one
         self.loop = loop
@@ -169,7 +212,7 @@ class ActorSystem(Overview):
         self.closing = self.refuses = False
 
     async def stop(self) -> None:
-        """Stop everything, children before parents, as `async with` does on leaving."""
+        """Stop everything, children before parents, like leaving `async with`."""
         if self.state in (SystemState.NEW, SystemState.STOPPED):
             return
         if asyncio.get_running_loop() is not self.loop:
@@ -187,19 +230,55 @@ class ActorSystem(Overview):
                     self.state = SystemState.STOPPING
                     self.closing = self.refuses = True  # from now on, no root is added
             await self._shutdown.stop_all()
+            await self._shutdown.call_last(self._at_end)
         finally:
             # Even if this task is cancelled, nothing may be left.
             self._shutdown.give_up_rest()
+            for callback in self._at_last:
+                callback()
             self.monitor.rest()
             if directory.leave_loop(self.loop, self):
                 use_clock(self.loop, None)
             self.state = SystemState.STOPPED
-            self.dispatcher.thread = 0  # idents are reused: this one no longer means the loop's thread
+            # Idents are reused: this one no longer means the loop's thread.
+            self.dispatcher.thread = 0
             self._stopped.set()
             self._stopped = None
 
+    def before_end(self, callback: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Call `callback` when the system stops, after its last actor has stopped.
+
+        On the loop's thread. A system that need not be stopped stops when its loop ends:
+        `asyncio.run`, and any other orderly end of a loop, closes the loop's generators.
+        """
+        if callback not in self._at_end:
+            self._at_end.append(callback)
+        if self._is_for_one and self._ends_with_loop is None:
+            self._ends_with_loop = self._stop_at_end()
+            with suppress(StopIteration), warnings.catch_warnings():
+                # A loop may continue after it has closed its generators, and close this one at its
+                # next end.
+                warnings.simplefilter("ignore", ResourceWarning)
+                self._ends_with_loop.__anext__().send(None)  # from here on, the loop knows it
+
+    def at_last(self, callback: Callable[[], object]) -> None:
+        """Call `callback` each time the system has stopped, even if stopping was interrupted."""
+        self._at_last.append(callback)
+
+    async def _stop_at_end(self) -> AsyncGenerator[None, None]:
+        """A generator that the loop closes at its end.
+
+        If the loop continues afterwards, the system is as it was at first.
+        """
+        try:
+            yield
+        finally:
+            await self.stop()
+            self._ends_with_loop = None
+            self.bind(self.loop, for_one=True)
+
     def make_future(self) -> ActorFuture[object]:
-        """A future for a reply that this system's loop will bring."""
+        """Return a future for a reply that this system's loop will produce."""
         return ActorFuture(self.dispatcher.thread, self.look_at_loop)
 
     def look_at_loop(self) -> None:
@@ -208,19 +287,27 @@ class ActorSystem(Overview):
             self._loop_is_closed()
 
     def _loop_is_closed(self) -> None:
-        """Answer all messages, because the loop was closed under a running system: no actor will ever handle them."""
+        """Answer all messages after the loop was closed under a running system.
+
+        No actor will ever handle them.
+        """
         if self.fault is not None or not self.is_running:
             return
-        self.fault = f"The event loop of {self!r} was closed while the system was running. Leave the system before its loop ends: `async with ActorSystem()`."
+        self.fault = (
+            f"The event loop of {self!r} was closed while the system was running. Leave the "
+            "system before its loop ends: `async with ActorSystem()`."
+        )
         loggers.system.error(self.fault)
         self.dispatcher.thread = 0
         for cell in self.cells():
-            cell.resolve_left(cell.mailbox.close() + ([cell.current] if cell.current is not None else []))
+            cell.resolve_left(
+                cell.mailbox.close() + ([cell.current] if cell.current is not None else [])
+            )
             for tell in cell.ended:
                 tell(True)
 
     def locks(self) -> tuple[object, ...]:
-        """All locks of this system."""
+        """Return all locks of this system."""
         return self.lock, self.monitor.lock, self.workers.lock
 
     @property
@@ -229,16 +316,43 @@ class ActorSystem(Overview):
 
     # --- spawning ---
 
-    # Without one of its own options, a spawn checks its arguments against the actor's `__init__`. No signature can say both.
+    # Without the options of `spawn`, its arguments are checked against the actor's `__init__`. No
+    # single signature can express both.
     @overload
-    def spawn(self, actor_class: Callable[P, A], *args: P.args, **kwargs: P.kwargs) -> ActorRef[A]: ...
+    def spawn(
+        self, actor_class: Callable[P, A], *args: P.args, **kwargs: P.kwargs
+    ) -> ActorRef[A]: ...
     @overload
-    def spawn(self, actor_class: type[A], *args: object, name: str | None, supervision: _Rule = ..., mailbox: _Box = ..., **kwargs: object) -> ActorRef[A]: ...
+    def spawn(
+        self,
+        actor_class: type[A],
+        *args: object,
+        name: str | None,
+        supervision: _Rule = ...,
+        mailbox: _Box = ...,
+        **kwargs: object,
+    ) -> ActorRef[A]: ...
     @overload
-    def spawn(self, actor_class: type[A], *args: object, supervision: _Rule, name: str | None = ..., mailbox: _Box = ..., **kwargs: object) -> ActorRef[A]: ...
+    def spawn(
+        self,
+        actor_class: type[A],
+        *args: object,
+        supervision: _Rule,
+        name: str | None = ...,
+        mailbox: _Box = ...,
+        **kwargs: object,
+    ) -> ActorRef[A]: ...
     @overload
-    def spawn(self, actor_class: type[A], *args: object, mailbox: _Box, name: str | None = ..., supervision: _Rule = ..., **kwargs: object) -> ActorRef[A]: ...
-    def spawn(  # type: ignore[misc]  # an `__init__` with a parameter that is named as one of these cannot be given it
+    def spawn(
+        self,
+        actor_class: type[A],
+        *args: object,
+        mailbox: _Box,
+        name: str | None = ...,
+        supervision: _Rule = ...,
+        **kwargs: object,
+    ) -> ActorRef[A]: ...
+    def spawn(  # type: ignore[misc]  # an `__init__` parameter with one of these names cannot be passed
         self,
         actor_class: Callable[..., A],
         *args: object,
@@ -247,11 +361,20 @@ class ActorSystem(Overview):
         mailbox: _Box = None,
         **kwargs: object,
     ) -> ActorRef[A]:
-        """Spawn a root actor, from any thread. The other arguments go to its `__init__`, which runs before this returns.
+        """Spawn a root actor, from any thread.
 
-        `supervision` says what happens to the actor when it fails: by default, `Stop()`.
+        The other arguments go to its `__init__`, which runs before this returns. `supervision`
+        decides the actor's fate when it fails; the default is `Stop()`.
         """
-        return self.spawn_under(None, actor_class, args, kwargs, name=name, supervision=supervision, mailbox=mailbox)  # type: ignore[arg-type]  # a class: it is checked
+        return self.spawn_under(
+            None,
+            actor_class,  # type: ignore[arg-type]  # a class, which is checked
+            args,
+            kwargs,
+            name=name,
+            supervision=supervision,
+            mailbox=mailbox,
+        )
 
     def spawn_pool(
         self,
@@ -265,7 +388,18 @@ class ActorSystem(Overview):
         **kwargs: object,
     ) -> ActorPool[A]:
         """Spawn `size` actors of a class that share the work, as `Actor.spawn_pool` does."""
-        return spawn_pool(self, None, actor_class, size, args, kwargs, strategy=strategy, name=name, supervision=supervision, mailbox=mailbox)
+        return spawn_pool(
+            self,
+            None,
+            actor_class,
+            size,
+            args,
+            kwargs,
+            strategy=strategy,
+            name=name,
+            supervision=supervision,
+            mailbox=mailbox,
+        )
 
     def spawn_under(
         self,
@@ -286,21 +420,41 @@ class ActorSystem(Overview):
         traits = check_spawn(actor_class, name, mailbox, supervision)
         box = self._mailbox if mailbox is None else mailbox
         if is_born_simply(actor_class):
-            simple = new_cell(self, actor_class, args, kwargs, name, parent, supervision, box, waits=False)
+            simple = new_cell(
+                self, actor_class, args, kwargs, name, parent, supervision, box, waits=False
+            )
             construct_simply(simple)
             ref = simple.own_ref()
-            attach(self, simple, parent, True)
+            attach(self, simple, parent, listed=True)
             return ref
         if traits.owns_thread:
-            cell: Cell = ThreadCell(self, actor_class, args, kwargs or None, name, parent, supervision, Mailbox(box, self.lock, engaged=True))
+            cell: Cell = ThreadCell(
+                self,
+                actor_class,
+                args,
+                kwargs or None,
+                name,
+                parent,
+                supervision,
+                Mailbox(box, self.lock, engaged=True),
+            )
         else:
             cell = new_cell(self, actor_class, args, kwargs, name, parent, supervision, box)
         ref = cell.own_ref()
-        start_loop(put(self, cell, parent, listed=True))  # and lets messages in
+        start_loop(put(self, cell, parent, listed=True))  # opens the mailbox, too
         return ref
 
-    def spawn_own(self, actor_class: type[Actor], args: tuple[object, ...], name: str | None, parent: Cell | None) -> LoopCell:
-        """Spawn an actor of this package, whose mailbox needs no bound, and return its cell. It is not in pykka's registry."""
+    def spawn_own(
+        self,
+        actor_class: type[Actor],
+        args: tuple[object, ...],
+        name: str | None,
+        parent: Cell | None,
+    ) -> LoopCell:
+        """Spawn an actor of this library with an unbounded mailbox, and return its cell.
+
+        It is not in pykka's registry.
+        """
         if self.refuses:
             check_takes(self, actor_class, parent)
         if self.fault is not None:
@@ -335,17 +489,22 @@ class ActorSystem(Overview):
     # --- draining ---
 
     async def drain(self, timeout: float) -> DrainReport:
-        """Accept no new roots, and wait until no actor has work; `timeout` seconds at most.
+        """Accept no new roots, and wait until no actor has work, at most `timeout` seconds.
 
-        The actors still exist afterwards: leaving the system stops them.
+        The actors still exist afterwards; stopping the system ends them.
         """
         if not self.is_running:
             msg = f"{self!r} is not running: there is nothing to drain."
             raise UsageError(msg)
-        with self.lock:
-            self.state = SystemState.DRAINING
-            self.refuses = True
+        self.refuse_roots()
         return await drain(self, timeout)
+
+    def refuse_roots(self) -> None:
+        """Accept no new roots, because the system is about to drain. From any thread."""
+        with self.lock:
+            if self.is_running:
+                self.state = SystemState.DRAINING
+                self.refuses = True
 
     def look_again(self) -> None:
         """Make a drain check again, because something has ended."""
@@ -356,25 +515,48 @@ class ActorSystem(Overview):
     # --- for the rest of the runtime ---
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a blocking function in one of the worker threads, with the caller's context variables."""
-        return await self.workers.run(partial(function, *args, **kwargs), getattr(function, "__qualname__", None) or repr(function))
+        """Run a blocking function in a worker thread, with the caller's context variables."""
+        return await self.workers.run(
+            partial(function, *args, **kwargs),
+            getattr(function, "__qualname__", None) or repr(function),
+        )
 
-    async def run_named(self, function: Callable[[], T], name: str, began: Callable[[], object] | None = None) -> T:
-        """The same, with a name for the log. `began` is called on the loop when a thread has begun it."""
+    async def run_named(
+        self, function: Callable[[], T], name: str, began: Callable[[], object] | None = None
+    ) -> T:
+        """Run a blocking function in a worker thread, with a name for the log.
+
+        `began` is called on the loop when a thread has started it.
+        """
         return await self.workers.run(function, name, began)
 
-    def run_task(self, coro: Coroutine[Any, None, T], name: str, context: contextvars.Context) -> asyncio.Task[T]:
-        """Run a coroutine in a task of the system itself. On the loop's thread. If the task does not end, the log shows its name."""
-        task = asyncio.Task(coro, loop=self.loop, name=name, context=context)
+    def waiting_for_a_run(self, call: str, instead: str) -> AbstractContextManager[None]:
+        """Return a context for a thread that waits for a run of this system."""
+        return self.workers.lending(call, instead)
+
+    def run_task(
+        self, coro: Coroutine[Any, None, T], name: str, context: contextvars.Context
+    ) -> asyncio.Task[T]:
+        """Run a coroutine in a task of the system itself.
+
+        On the loop's thread. If the task does not end, the log shows its name.
+        """
+        task = start_task(coro, name, name=name, loop=self.loop, context=context)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task
 
     def on_loop(self, function: Callable[..., object], *args: object) -> bool:
-        """Call on the loop's thread: immediately if this is that thread. Returns False if the loop is closed."""
+        """Call a function on the loop's thread, immediately if this is that thread.
+
+        Returns False if the loop is closed, or belongs to another process.
+        """
         if get_ident() == self.dispatcher.thread:
             function(*args)
             return True
+        if self.fault is not None:
+            # In a forked process, the loop still has the parent's file descriptors.
+            return False
         try:
             self.loop.call_soon_threadsafe(partial(function, *args))
         except RuntimeError:
@@ -385,6 +567,6 @@ class ActorSystem(Overview):
         return True
 
     def check(self) -> None:
-        """Raise if nothing can be sent any more."""
+        """Raise if no message can be sent any longer."""
         if self.fault is not None:
             raise UsageError(self.fault)

@@ -1,6 +1,6 @@
-"""A system with a loop of its own in a daemon thread: for programs that have no event loop.
+"""A system on a separate loop in a daemon thread, for programs without an event loop.
 
-Owns: the thread and its loop, on which it enters and leaves an ordinary `ActorSystem`. It must never do anything else with that system.
+The thread runs the loop, and enters and leaves an ordinary `ActorSystem` on it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..actor import current as directory
 from ..errors import UsageError
+from ..greenlets import refuse_greenlets
 from .system import ActorSystem
 
 if TYPE_CHECKING:
@@ -22,9 +23,16 @@ __all__ = ["ThreadedSystem"]
 
 
 class ThreadedSystem:
-    """The result of `ActorSystem.in_thread()`: a `with` block around it gets the system. Inside the block, `MyActor.start()` spawns in that system."""
+    """The result of `ActorSystem.in_thread()`: its `with` block returns the system.
 
-    def __init__(self, system: ActorSystem, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
+    Inside the block, `MyActor.start()` spawns in that system.
+    """
+
+    def __init__(
+        self,
+        system: ActorSystem,
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    ) -> None:
         self._system = system
         self._loop_factory = loop_factory
         self._thread: threading.Thread | None = None
@@ -39,17 +47,25 @@ class ThreadedSystem:
         directory.enter_scope(system)
         return system
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         directory.leave_scope(self._system)
         self.close()
 
     def open(self) -> ActorSystem:
-        """Start the thread, and return the system when it runs."""
+        """Start the thread, and return the system when it is running."""
         if self._thread is not None:
             msg = f"{self._system!r} has been entered already."
             raise UsageError(msg)
+        refuse_greenlets(f"The event loop of {self._system!r}")
         started: Future[None] = Future()
-        self._thread = threading.Thread(target=self._main, args=(started,), name=f"{self._system.name}-loop", daemon=True)
+        self._thread = threading.Thread(
+            target=self._main, args=(started,), name=f"{self._system.name}-loop", daemon=True
+        )
         self._thread.start()
         try:
             started.result()
@@ -64,7 +80,10 @@ class ThreadedSystem:
         if thread is None or leave is None:
             return
         if thread is threading.current_thread():
-            msg = f"{self._system!r} cannot be left by one of its own actors, on its own loop: it would wait for itself."
+            msg = (
+                f"{self._system!r} cannot be left by one of its own actors, on its own loop: it "
+                "would wait for itself."
+            )
             raise UsageError(msg)
         self._system.on_loop(leave.set)
         thread.join()
@@ -74,14 +93,17 @@ class ThreadedSystem:
         try:
             runner = asyncio.Runner(loop_factory=self._loop_factory)
             try:
-                runner.get_loop()  # made before the coroutine, which would never be awaited if that failed
+                # Before the coroutine is created, which would never be awaited if this failed.
+                runner.get_loop()
                 runner.run(self._live(started))
             finally:
                 _close(runner)
         except BaseException as error:
             if started.done():
                 if "interpreter shutdown" in str(error):
-                    return  # nothing of the system is left, and the loop had no thread to wait for its default executor
+                    # Nothing of the system is left, and the loop had no thread to wait for its
+                    # default executor.
+                    return
                 raise
             started.set_exception(error)  # raised where the system is entered
 
@@ -96,9 +118,13 @@ class ThreadedSystem:
 
 
 def _close(runner: asyncio.Runner) -> None:
-    """Close the loop. While Python is ending, it starts no thread, not even the one in which asyncio waits for the loop's own worker threads."""
+    """Close the loop.
+
+    While Python is exiting, it starts no thread, not even the one in which asyncio waits for the
+    loop's own worker threads.
+    """
     try:
         runner.close()
     except RuntimeError:
         if threading.main_thread().is_alive():
-            raise  # else those threads have ended before, and the loop is closed
+            raise  # otherwise those threads have ended before, and the loop is closed

@@ -1,8 +1,9 @@
-"""The worker threads of a system, for single calls that block.
+"""The worker threads of a system, for single blocking calls.
 
-Owns: the threads, the calls that wait for one, and what becomes of calls that do not return. The threads are daemons, so none of them keeps the process from
-ending; `process_end` gives them time at the end. There are never more than the limit, except for those that are stuck in calls which were given up: such a
-thread cannot be ended, and must not delay other calls.
+The threads are daemons, so none of them prevents the process from ending; `process_end` gives them
+time at the end. Their number is limited. Exempt are threads stuck in abandoned calls, which cannot
+be ended and must not delay other calls, and threads that wait for a run of this very system, which
+may need a thread to end.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any, Final, TypeAlias, TypeVar
 
+from ..errors import UsageError
 from ..log import loggers
 from . import process_end
 from .blocking_call import BlockingCall
@@ -26,10 +28,13 @@ T = TypeVar("T")
 Call: TypeAlias = BlockingCall[Any]
 
 MOST: Final = 200
-"""So many threads there may be, if nothing else is said."""
+"""The default limit on threads."""
 
-# So many threads may be stuck before there are no new ones in their place.
+# The number of stuck threads that are replaced by new ones.
 _MOST_STUCK: Final = 200
+
+# The number of threads that may wait for runs of their own system.
+_MOST_LENT: Final = 800
 
 # Seconds after which a thread without work ends.
 _IDLE_SECONDS: Final = 30.0
@@ -41,49 +46,70 @@ class _Worker:
     __slots__ = ("call", "thread", "wake")
 
     def __init__(self, call: Call) -> None:
-        self.call: Call | None = call  # that it makes, or is about to make
-        self.wake = threading.Semaphore(0)  # released when an idle thread is given a call, or is to end
+        self.call: Call | None = call  # current or next call
+        self.wake = threading.Semaphore(0)  # released when an idle thread gets a call, or must end
         self.thread: threading.Thread
 
 
 class Workers:
-    """Threads that are started when they are needed, and end when they are not."""
+    """Threads that start when needed, and end when not."""
 
-    __slots__ = ("__weakref__", "_idle", "_lock", "_most", "_name", "_numbers", "_on_quiet", "_patience", "_retiring", "_stuck", "_threads", "_waiting")
+    __slots__ = (
+        "__weakref__",
+        "_idle",
+        "_lent",
+        "_lock",
+        "_most",
+        "_name",
+        "_numbers",
+        "_on_quiet",
+        "_patience",
+        "_retiring",
+        "_stuck",
+        "_threads",
+        "_waiting",
+    )
 
     def __init__(self, name: str, most: int | None, patience: float) -> None:
         self._name = name
         self._most = MOST if most is None else most
-        self._patience = patience  # seconds that a call has to return after it was given up, before it is left behind
+        # Seconds that a call has to return after its caller gave up, before it is abandoned.
+        self._patience = patience
         self._numbers = itertools.count(1)
-        # Guards all below. It is held for a moment at a time, never while calling out.
+        # Guards everything below. Held only briefly, never while calling out.
         self._lock = threading.Lock()
         self._waiting: OrderedDict[Call, None] = OrderedDict()  # empty whenever a thread is idle
         self._threads: dict[_Worker, None] = {}
-        self._idle: list[_Worker] = []  # the one that was busy last is the next to work: those that are not needed end
-        self._stuck = 0  # how many of the threads make a call that was given up
-        self._retiring = False  # whether a thread without work ends at once
-        self._on_quiet: list[Callable[[], object]] = []  # what is called when no call is under way any more
+        self._idle: list[_Worker] = []  # last in, first out, so that surplus threads end
+        self._stuck = 0  # number of threads in a call that its caller gave up
+        self._lent = 0  # number of threads that wait for a run of their own system
+        self._retiring = False  # True if a thread without work ends at once
+        self._on_quiet: list[Callable[[], object]] = []  # called when no call is running any more
 
     @property
     def lock(self) -> threading.Lock:
-        """For the hooks around a fork."""
+        """The lock, for the hooks around a fork."""
         return self._lock
 
     @property
     def waiting(self) -> int:
-        """How many calls wait for a thread."""
+        """The number of calls that wait for a thread."""
         return len(self._waiting)
 
     @property
     def busy(self) -> int:
-        """How many threads make a call."""
+        """The number of threads that run a call."""
         return len(self._threads) - len(self._idle)
 
     # --- on the loop ---
 
-    async def run(self, function: Callable[[], T], name: str, began: Callable[[], object] | None = None) -> T:
-        """Make a call, with the caller's context variables. `began` is called on the loop when a thread has begun it."""
+    async def run(
+        self, function: Callable[[], T], name: str, began: Callable[[], object] | None = None
+    ) -> T:
+        """Run a call, with the caller's context variables.
+
+        `began` is called on the loop when a thread has started it.
+        """
         call = BlockingCall(function, name, began)
         self._submit(call)
         try:
@@ -107,16 +133,24 @@ class Workers:
         self._start(worker)
 
     def _has_room(self) -> bool:
-        return len(self._threads) < self._most + self._stuck
+        return len(self._threads) < self._most + self._stuck + self._lent
 
     def _add(self, call: Call) -> _Worker:
         worker = _Worker(call)
-        worker.thread = threading.Thread(target=self._work, args=(worker,), name=f"{self._name}-worker-{next(self._numbers)}", daemon=True)
+        worker.thread = threading.Thread(
+            target=self._work,
+            args=(worker,),
+            name=f"{self._name}-worker-{next(self._numbers)}",
+            daemon=True,
+        )
         self._threads[worker] = None
         return worker
 
     def _start(self, worker: _Worker) -> None:
-        """Start a thread. Where that is not possible, the call waits for another thread; if there is none, it fails."""
+        """Start a thread.
+
+        If that fails, the call waits for another thread; if there is none, it fails.
+        """
         process_end.watch(self)
         try:
             worker.thread.start()
@@ -125,7 +159,7 @@ class Workers:
                 del self._threads[worker]
                 call, worker.call = worker.call, None
                 assert call is not None
-                # A process that is ending starts no thread: the call waits until its caller is ended.
+                # A process that is exiting starts no thread: the call waits until its caller ends.
                 if self._threads or "interpreter shutdown" in str(error):
                     self._waiting[call] = None
                     self._waiting.move_to_end(call, last=False)
@@ -133,7 +167,10 @@ class Workers:
             raise
 
     def _give_up(self, call: Call) -> None:
-        """Nothing waits for the call any more. One that has begun cannot be ended: another thread takes the place of its own until it returns."""
+        """Handle a call that nobody waits for any longer.
+
+        A running call cannot be ended: another thread replaces its thread until it returns.
+        """
         with self._lock:
             if self._waiting.pop(call, self) is None or call.given_up is not None:
                 return
@@ -146,12 +183,18 @@ class Workers:
                 self._stuck += 1
                 call.given_up = monotonic()
         if too_many:
-            loggers.system.error("%s: %d calls that were given up have not returned. Give what they wait for a timeout of its own.", self._name, too_many)
-        # In the next turn of the loop: what is given up together with this call is not begun in its place.
+            loggers.system.error(
+                "%s: %d calls that were given up have not returned. Give what they wait for "
+                "a timeout of its own.",
+                self._name,
+                too_many,
+            )
+        # In the next turn of the loop, so that calls given up together with this one do not start
+        # in its place.
         asyncio.get_running_loop().call_soon(self._fill)
 
     def _fill(self) -> None:
-        """Let a waiting call begin, if there is room for a thread."""
+        """Start a waiting call, if a thread may be added."""
         worker: _Worker | None = None
         with self._lock:
             if self._waiting and self._has_room():
@@ -171,16 +214,18 @@ class Workers:
             call = following or self._wait(worker)
 
     def _returned(self, worker: _Worker) -> Call | None:
-        """The call has returned. Returns the next one."""
+        """Note that the call has returned. Returns the next one."""
         quiet: list[Callable[[], object]] = []
         try:
             with self._lock:
                 call, worker.call = worker.call, None
                 if worker not in self._threads:
-                    return None  # it was left behind
+                    return None  # it was abandoned
                 if call is not None and call.given_up is not None:
                     self._stuck -= 1
-                if len(self._threads) > self._most + self._stuck or (self._retiring and not self._waiting):
+                if len(self._threads) > self._most + self._stuck + self._lent or (
+                    self._retiring and not self._waiting
+                ):
                     del self._threads[worker]
                 elif self._waiting:
                     worker.call, _ = self._waiting.popitem(last=False)
@@ -194,22 +239,48 @@ class Workers:
                 tell()
 
     def _wait(self, worker: _Worker) -> Call | None:
-        """Wait for the next call. None: the thread is to end."""
+        """Wait for the next call. None: the thread must end."""
         while worker in self._threads:
             if worker.wake.acquire(timeout=_IDLE_SECONDS):
                 return worker.call
             with self._lock:
-                if worker in self._idle:  # and not given a call at this very moment
+                if worker in self._idle:  # and did not get a call at this very moment
                     self._idle.remove(worker)
                     self._threads.pop(worker, None)
         return None
 
-    # --- the end ---
+    @contextlib.contextmanager
+    def lending(self, call: str, instead: str) -> Iterator[None]:
+        """Wait inside this context for a run of this system.
+
+        The calling worker thread does not count meanwhile, because the run may need a thread to
+        end.
+        """
+        if not any(worker.thread is threading.current_thread() for worker in tuple(self._threads)):
+            yield
+            return
+        with self._lock:
+            is_refused = self._lent >= _MOST_LENT
+            self._lent += not is_refused
+        if is_refused:
+            msg = (
+                f"`{call}`: {_MOST_LENT} threads of system {self._name!r} already wait for its "
+                f"runs. Make the tool `async def` and write `{instead}`."
+            )
+            raise UsageError(msg)
+        try:
+            self._fill()
+            yield
+        finally:
+            with self._lock:
+                self._lent -= 1
+
+    # --- stopping ---
 
     def release(self) -> None:
-        """End the threads that have no work, now, and the others when they have none."""
+        """End the idle threads now, and the others when they become idle."""
         if not self._threads and not self._waiting:
-            return  # only what runs on the loop, where this is called, adds any
+            return  # only code on the loop, where this is called, adds any
         with self._lock:
             self._retiring = True
             idle, self._idle = self._idle, []
@@ -223,10 +294,10 @@ class Workers:
         for call in dropped:
             call.drop()
         for worker in ending:
-            worker.thread.join()  # which takes no time
+            worker.thread.join()  # takes no time
 
     async def leave(self) -> None:
-        """Release the threads, and wait for the calls under way to return, as long as they may take."""
+        """Release the threads, and wait for running calls, within their time limit."""
         loop = asyncio.get_running_loop()
         quiet = loop.create_future()
 
@@ -240,7 +311,7 @@ class Workers:
         self._join(leaving)
 
     def leave_in_thread(self) -> None:
-        """The same in a thread that may block, and then leave what has not returned behind."""
+        """Release the threads, wait in this blocking thread, then abandon the remaining calls."""
         quiet = threading.Event()
         seconds, leaving = self._begin_to_leave(quiet.set)
         try:
@@ -250,14 +321,17 @@ class Workers:
             self.leave_behind()
 
     def _join(self, workers: Iterable[_Worker]) -> None:
-        """Wait for the threads among them that end: they only deliver what their last call returned, which takes no time."""
+        """Wait for the ending threads: they only deliver their last result, which takes no time."""
         with self._lock:
             ending = [worker.thread for worker in workers if worker not in self._threads]
         for thread in ending:
             thread.join()
 
     def _begin_to_leave(self, on_quiet: Callable[[], object]) -> tuple[float, list[_Worker]]:
-        """Returns for how many seconds to wait until `on_quiet` is called, and the threads that make a call; without any, there is nothing to wait for."""
+        """Return the seconds to wait for `on_quiet`, and the threads that run a call.
+
+        Without such threads, there is nothing to wait for.
+        """
         self.release()
         now = monotonic()
         with self._lock:
@@ -273,21 +347,27 @@ class Workers:
             return max(0.0, max(instants, default=now) + self._patience - now), leaving
 
     def leave_behind(self) -> None:
-        """Release the threads, and wait for none of them. What is still under way is named in the log, and is not the workers' any more."""
+        """Release the threads, without waiting for any.
+
+        The log names the calls that are still running. They no longer count.
+        """
         self.release()
         with self._lock:
             left = [worker.call.name for worker in self._under_way() if worker.call is not None]
             self._forget()
         for name in left:
             loggers.system.error(
-                "%s has not returned from its thread within %g s. It is left behind, and ends with the process at the latest.", name, self._patience
+                "%s has not returned from its thread within %g s. It is left behind, and "
+                "ends with the process at the latest.",
+                name,
+                self._patience,
             )
 
     def _under_way(self) -> Iterator[_Worker]:
         return (worker for worker in self._threads if worker.call is not None)
 
     def forget(self) -> None:
-        """Forget all threads, in a forked process, where none of them exists."""
+        """Forget all threads in a forked process, because none of them exists there."""
         self._forget()
         self._idle.clear()
         self._waiting.clear()

@@ -1,18 +1,16 @@
-"""What looks on at runs from inside: spans, measures, and the lines about starts and ends in the log.
+"""Observing runs from inside: spans, metrics, and log records about starts and ends.
 
-Owns: whether something looks on, which is asked once for each run, and what is then done at each of its steps. A run at which nothing looks on has no
-`RunWatch`.
-Its files, each importing only from those above it:
+Each run checks once if anything observes it; an unobserved run has no `RunWatch`. The package never
+imports OpenTelemetry before the program does, never changes a run, and no error of an observer ends
+a run. Each module imports only from the modules above it:
 
-    content         what was said, in the form of the conventions for generative AI
-    meters          the measures, as a protocol, and OpenTelemetry's instruments for them
-    opening         an open span, and what is set back when it is closed
-    watch           one run: its spans, measures and lines
-    model_calls     one call of a model, looked at
-    failures        what the log says of a run that has failed
-    switch          whether anything looks on
-
-It must never import OpenTelemetry before the program has, never change what a run does, and never let what it calls end a run.
+    content         messages in the form of the semantic conventions for generative AI
+    meters          the metrics, as a protocol, and OpenTelemetry's instruments for them
+    opening         an open span, and the cleanup when it is closed
+    watch           the spans, metrics and log records of one run
+    model_calls     one observed model call
+    failures        the log record of a failed run
+    switch          the check if anything observes a run
 """
 
 __all__: list[str] = []

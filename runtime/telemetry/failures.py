@@ -1,6 +1,6 @@
-"""What the log says of a run that has failed.
+"""The log record of a failed run.
 
-Owns: the warning, and where in the program it happened. It must never change the error.
+It is a warning with the place in the program. The error is not changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from ..errors import text_of
+from ..errors import ModelError, OffbookError, StoreError, text_of
 from ..log import loggers
 
 if TYPE_CHECKING:
@@ -25,17 +25,53 @@ _DEEPEST: Final = 8
 
 
 def tell_failure(context: WatchedRun, root: str, result: RunResult) -> None:
-    """Warn of it: what has failed, and where. The traceback is a line at DEBUG."""
+    """Log the failure of a run: its error, and its place.
+
+    The program's own exceptions are logged as ERROR with their traceback. The traceback of others
+    is logged at DEBUG.
+    """
     error = result.error
     if error is None or not loggers.run.isEnabledFor(logging.WARNING):
         return
     agent = getattr(error, "agent", None) or result.last_agent or root
     about = {"run_id": context.run_id, "agent": agent, "session_id": context.session_id}
     text = "Run %s of %s has failed at agent %s%s: %s: %s"
-    # The end of a program cancels all that is under way on its loop: that is no news.
-    level = logging.INFO if isinstance(_cause_of(error), asyncio.CancelledError) else logging.WARNING
-    loggers.run.log(level, text, context.run_id, root, agent, _place_of(error), type(error).__name__, text_of(error), extra=about)
-    loggers.run.debug("The traceback of run %s:", context.run_id, exc_info=error, extra=about)
+    cause = _cause_of(error)
+    # The end of a program cancels all running work on its loop, which is not worth a warning.
+    level = (
+        logging.INFO
+        if isinstance(cause, asyncio.CancelledError)
+        else logging.ERROR
+        if _is_of_program(error, cause)
+        else logging.WARNING
+    )
+    traceback = error if level == logging.ERROR else None
+    loggers.run.log(
+        level,
+        text,
+        context.run_id,
+        root,
+        agent,
+        _place_of(error),
+        type(error).__name__,
+        text_of(error),
+        extra=about,
+        exc_info=traceback,
+    )
+    if traceback is None:
+        loggers.run.debug("The traceback of run %s:", context.run_id, exc_info=error, extra=about)
+
+
+def _is_of_program(error: BaseException, cause: BaseException) -> bool:
+    """Return True if the program's own code raised the error: an agent, a tool, a hook.
+
+    Errors of a provider or a store do not count.
+    """
+    return (
+        not isinstance(cause, OffbookError)
+        and not isinstance(error, ModelError | StoreError)
+        and bool(_place_of(error))
+    )
 
 
 def _cause_of(error: BaseException) -> BaseException:
@@ -47,7 +83,7 @@ def _cause_of(error: BaseException) -> BaseException:
 
 
 def _place_of(error: BaseException) -> str:
-    """The line of the program's own code in which it was raised, or what has caused it."""
+    """Return the line of the program's own code that raised the error or its cause."""
     error = _cause_of(error)
     found: TracebackType | None = None
     trace = error.__traceback__

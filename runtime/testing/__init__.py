@@ -1,14 +1,15 @@
-"""For tests of agents and tools: doubles with the interfaces of the real objects, which are part of the product.
+"""Test tools for agents and tools: doubles with the interfaces of the real objects.
 
-Owns what a test of a user's own needs beside `ScriptedModel`. Its files:
+They complement `ScriptedModel`, and are a part of the product:
 
-    manual_clock    a clock that is moved by hand
-    transcript      what a run did, as text that is the same each time
-    recording       a real model's answers, recorded once and given again
-    tool_contexts   a context for a tool that is called by a test
-    plugin          fixtures for pytest, found by it without being named
+    manual_clock    a clock that is advanced by the test
+    transcript      a run as reproducible text
+    recording       a real model's answers, recorded once and replayed
+    tool_contexts   a context for a tool that a test calls
+    plugin          fixtures for pytest, which finds them by itself
 
-It must never be imported by what runs; but `tool_contexts` is told by `understudy.actors` how a context is made.
+Production code never imports this package, except that `offbook.actors` registers the maker of tool
+contexts.
 """
 
 from .manual_clock import ManualClock

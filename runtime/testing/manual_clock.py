@@ -1,7 +1,4 @@
-"""The clock that is moved by hand.
-
-Owns: its time, and the timers that wait for it. It must never move by itself, nor call back outside `advance`.
-"""
+"""A clock that the test advances. Timers fire only inside `advance`."""
 
 from __future__ import annotations
 
@@ -24,17 +21,23 @@ class _ManualTimer:
 
     def cancel(self) -> None:
         self.cancelled = True
-        self.callback, self.args = _nothing, ()  # it may stay in the heap for long, and must not keep the callback alive
+        # A cancelled timer may stay in the heap for long, and must not keep the callback alive.
+        self.callback, self.args = (
+            _nothing,
+            (),
+        )
 
 
 def _nothing() -> None:
-    """The callback of a timer that was cancelled."""
+    """Do nothing: the callback of a cancelled timer."""
 
 
 class ManualClock:
-    """A clock that moves only when told to: `ActorSystem(clock=ManualClock())`, then `clock.advance(30)`.
+    """A clock that moves only when the test advances it: `ActorSystem(clock=ManualClock())`, then
+    `clock.advance(30)`.
 
-    `advance` calls the timers that become due, in the order of their times; their effects on the event loop happen when the test next awaits.
+    `advance` calls the timers that become due, in the order of their times; their effects on the
+    event loop happen when the test next awaits.
     """
 
     def __init__(self, start: float = 1_000_000.0) -> None:
@@ -51,7 +54,9 @@ class ManualClock:
     def boottime(self) -> float:
         return self._now
 
-    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> _ManualTimer:
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: object
+    ) -> _ManualTimer:
         timer = _ManualTimer(callback, args)
         heapq.heappush(self._timers, (self._now + delay, next(self._order), timer))
         return timer
@@ -59,7 +64,11 @@ class ManualClock:
     @property
     def pending(self) -> tuple[float, ...]:
         """The seconds until each timer is due, the nearest first."""
-        return tuple(due - self._now for due, _, timer in sorted(self._timers, key=lambda entry: entry[:2]) if not timer.cancelled)
+        return tuple(
+            due - self._now
+            for due, _, timer in sorted(self._timers, key=lambda entry: entry[:2])
+            if not timer.cancelled
+        )
 
     def advance(self, seconds: float) -> None:
         """Move forward, and call the timers that become due."""

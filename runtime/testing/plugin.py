@@ -1,6 +1,7 @@
-"""Fixtures for pytest. It finds them by itself where this package is installed.
+"""Fixtures for pytest: `scripted`, `memory_runner` and `manual_clock`.
 
-Owns: `scripted`, `memory_runner` and `manual_clock`. It must never do anything in a test that asks for none of them.
+Pytest finds them by itself where this package is installed. They do not affect tests that use none
+of them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ __all__ = ["manual_clock", "memory_runner", "scripted"]
 
 @pytest.fixture
 def scripted() -> Iterator[Callable[..., ScriptedModel]]:
-    """Makes models that say what they are told to: `scripted("a", "b")`. A line that no call has used fails the test."""
+    """Makes models that return canned replies: `scripted("a", "b")`.
+
+    A line that no call has used fails the test.
+    """
     from ..models import ScriptedModel  # noqa: PLC0415 -- for the tests that ask for it
 
     models: list[ScriptedModel] = []
@@ -38,7 +42,7 @@ def scripted() -> Iterator[Callable[..., ScriptedModel]]:
 
 @pytest.fixture
 def memory_runner() -> Callable[[Definition], Runner]:
-    """Makes Runners that keep their runs in memory, each step: `memory_runner(agent).query("...")`."""
+    """Makes Runners that record each step in memory: `memory_runner(agent).query("...")`."""
     from ..runner import Runner  # noqa: PLC0415
     from ..stores import MemoryStore  # noqa: PLC0415
 
@@ -50,7 +54,7 @@ def memory_runner() -> Callable[[Definition], Runner]:
 
 @pytest.fixture
 def manual_clock() -> ManualClock:
-    """A clock that is moved by hand: `ActorSystem(clock=manual_clock)`."""
+    """A clock that the test advances: `ActorSystem(clock=manual_clock)`."""
     from .manual_clock import ManualClock  # noqa: PLC0415
 
     return ManualClock()

@@ -1,7 +1,7 @@
-"""A real model's answers, recorded once and given again.
+"""A real model's answers, recorded once and replayed.
 
-Owns: the file of a recording, and which answer belongs to which request. It must never write a text that `redact` has not seen, nor ask the model once the
-recording is there.
+Only texts that `redact` has processed are written, and the model is not called once the recording
+exists.
 """
 
 from __future__ import annotations
@@ -24,16 +24,25 @@ _FORMAT: Final = 1
 
 
 class RecordingModel:
-    """Records what a model answers, and gives the same answers again, without a network.
+    """Records the answers of a model, and replays them without a network.
 
-        model = RecordingModel(OpenAIChatModel("gpt-4o"), "tests/recordings/weather.jsonl", redact=lambda text: text.replace(os.environ["NAME"], "NAME"))
+        model = RecordingModel(OpenAIChatModel("gpt-4o"), "tests/recordings/weather.jsonl",
+        redact=lambda text: text.replace(os.environ["NAME"], "NAME"))
 
-    If there is no such file, the model is asked, and each answer is added to the file. If there is one, the model is never asked: each request is looked for in
-    the file, by its messages and tools as `redact` leaves them, and one that is not there is an error. To record anew, delete the file. `redact` is given each
-    text, before it is written or looked for, and returns what may be in a file: keys and personal data are its to remove.
+    If the file does not exist, the model is called, and each answer is appended to the file. If it
+    exists, the model is never called: each request is looked up in the file, by its redacted
+    messages and tools, and a missing one is an error. To record again, delete the file. `redact`
+    receives each text before it is written or looked up, and returns the text for the file: it must
+    remove keys and personal data.
     """
 
-    def __init__(self, model: ChatModel | None, path: str | os.PathLike[str], *, redact: Callable[[str], str] | None = None) -> None:
+    def __init__(
+        self,
+        model: ChatModel | None,
+        path: str | os.PathLike[str],
+        *,
+        redact: Callable[[str], str] | None = None,
+    ) -> None:
         self._model = model
         self._path = Path(path)
         self._redact = redact or _as_it_is
@@ -41,11 +50,17 @@ class RecordingModel:
         if self._path.exists():
             self._answers = self._read()
         elif model is None:
-            msg = f"RecordingModel: there is no recording {str(self._path)!r}, and no model to make one: give one as the first argument."
+            msg = (
+                f"RecordingModel: there is no recording {str(self._path)!r}, and no model to "
+                "make one: pass one as the first argument."
+            )
             raise UsageError(msg)
 
     def __repr__(self) -> str:
-        return f"RecordingModel({str(self._path)!r}, {'records' if self._answers is None else 'replays'})"
+        return (
+            f"RecordingModel({str(self._path)!r}, "
+            f"{'records' if self._answers is None else 'replays'})"
+        )
 
     async def generate(self, request: ModelRequest) -> Message:
         asked = self._asked(request)
@@ -57,7 +72,7 @@ class RecordingModel:
         return answer
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """The pieces are made of the whole answer, word by word: what is recorded and what is replayed looks the same."""
+        """Yield the whole answer word by word, so that recording and replaying behave the same."""
         answer = await self.generate(request)
         async for piece in ScriptedModel([answer]).stream(request):
             if isinstance(piece, MessageDelta):
@@ -80,25 +95,41 @@ class RecordingModel:
         content = message.content
         found: dict[str, object] = {
             "role": message.role,
-            "content": redact(content) if isinstance(content, str) else [self._part(part) for part in content],
-            "tool_calls": [{"id": call.id, "name": call.name, "arguments": redact(call.arguments)} for call in message.tool_calls],
+            "content": redact(content)
+            if isinstance(content, str)
+            else [self._part(part) for part in content],
+            "tool_calls": [
+                {"id": call.id, "name": call.name, "arguments": redact(call.arguments)}
+                for call in message.tool_calls
+            ],
             "tool_call_id": message.tool_call_id,
             "tool_name": message.tool_name,
         }
-        return {name: value for name, value in found.items() if value or name in ("role", "content")}
+        return {
+            name: value for name, value in found.items() if value or name in ("role", "content")
+        }
 
     def _part(self, part: Part) -> dict[str, object]:
         if isinstance(part, TextPart):
             return {"text": self._redact(part.text)}
         size = None if part.data is None else len(part.data)
-        return {"type": type(part).__name__, "url": None if part.url is None else self._redact(part.url), "bytes": size}
+        return {
+            "type": type(part).__name__,
+            "url": None if part.url is None else self._redact(part.url),
+            "bytes": size,
+        }
 
     def _write(self, asked: Mapping[str, object], answer: Message) -> None:
         usage = answer.usage
         said = {
             "text": self._redact(answer.text),
-            "tool_calls": [{"id": call.id, "name": call.name, "arguments": self._redact(call.arguments)} for call in answer.tool_calls],
-            "usage": None if usage is None else [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.requests],
+            "tool_calls": [
+                {"id": call.id, "name": call.name, "arguments": self._redact(call.arguments)}
+                for call in answer.tool_calls
+            ],
+            "usage": None
+            if usage is None
+            else [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.requests],
         }
         line = json.dumps({"format": _FORMAT, "request": asked, "answer": said}, ensure_ascii=False)
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,11 +142,19 @@ class RecordingModel:
             try:
                 recorded = json.loads(line)
                 said, usage = recorded["answer"], recorded["answer"]["usage"]
-                calls = tuple(ToolCall(call["id"], call["name"], call["arguments"]) for call in said["tool_calls"])
-                answer = Message("assistant", said["text"], calls, usage=None if usage is None else Usage(*usage))
+                calls = tuple(
+                    ToolCall(call["id"], call["name"], call["arguments"])
+                    for call in said["tool_calls"]
+                )
+                answer = Message(
+                    "assistant", said["text"], calls, usage=None if usage is None else Usage(*usage)
+                )
                 answers.setdefault(_key(recorded["request"]), deque()).append(answer)
             except (ValueError, KeyError, TypeError) as problem:
-                msg = f"RecordingModel: line {number} of {str(self._path)!r} is no recording: {problem}. Delete the file to record anew."
+                msg = (
+                    f"RecordingModel: line {number} of {str(self._path)!r} is no recording: "
+                    f"{problem}. Delete the file to record anew."
+                )
                 raise UsageError(msg) from problem
         return answers
 
@@ -123,12 +162,16 @@ class RecordingModel:
         assert self._answers is not None
         answers = self._answers.get(_key(asked))
         if answers:
-            # The same request again is given the next answer that was recorded for it, and the last one for ever.
+            # Repeated requests receive the recorded answers in order, and then the last one
+            # forever.
             return answers.popleft() if len(answers) > 1 else answers[0]
         messages = asked["messages"]
         last = messages[-1] if isinstance(messages, list) and messages else None
         told = f"has no answer to this request, which ends with {last!r}"
-        msg = f"RecordingModel: {str(self._path)!r} {told}. If the agent has changed, delete the file to record anew."
+        msg = (
+            f"RecordingModel: {str(self._path)!r} {told}. If the agent has changed, delete the "
+            "file to record anew."
+        )
         raise UsageError(msg)
 
 

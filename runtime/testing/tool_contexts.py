@@ -1,6 +1,7 @@
-"""A context for a tool that is called by a test.
+"""A context for a tool that a test calls.
 
-Owns: the door by which `understudy.actors` brings the context here, for what a tool is only that package knows. It must never import it.
+`offbook.actors` registers the function that makes it, because only that package knows tools, and
+this one must not import it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _makers: list[Callable[..., Any]] = []
 
 
 def provide_tool_contexts(maker: Callable[..., Any]) -> None:
-    """Called by `understudy.actors`, when it is imported: that is what `tool_context` is made by."""
+    """Register the function that makes contexts. Called by `offbook.actors` when it is imported."""
     _makers[:] = [maker]
 
 
@@ -33,13 +34,18 @@ def tool_context(
     answers: Sequence[object] = (),
     context: object = None,
 ) -> Any:
-    """A `ToolContext` for the unit test of a tool: `assert book("Chez Paul", context=tool_context()) == ...`.
+    """Return a `ToolContext` for the unit test of a tool: `assert book("Chez Paul",
+    context=tool_context()) == ...`.
 
-    `answers` is what its calls of `interrupt()` return, one after the other; one for which there is none raises `ToolInterrupted`, as in a run. What the tool
-    has emitted, sent and asked for is in `emitted`, `action` and `asked`.
+    `answers` are returned by its calls of `interrupt()`, one after the other; a call without an
+    answer raises `ToolInterrupted`, as in a run. The tool's output is in `emitted`, `action` and
+    `asked`.
     """
     if not _makers:
-        msg = "tool_context(): a tool belongs to `understudy.actors`, which has not been imported: `import understudy.actors`."
+        msg = (
+            "tool_context(): a tool belongs to `offbook.actors`, which has not been imported: "
+            "`import offbook.actors`."
+        )
         raise UsageError(msg)
     return _makers[0](
         tool_name=tool_name,

@@ -1,7 +1,7 @@
-"""What a run did, as text for assertions and snapshots.
+"""A run as text, for assertions and snapshots.
 
-Owns: its form, in which nothing stands that differs from run to run: no id, no time, no address of an object. It must never leave out what a consumer was
-shown, but for the pieces of messages, which come whole later.
+The text contains nothing that differs from run to run: no id, no time, no address of an object. It
+includes everything that a consumer sees, except deltas, whose messages follow.
 """
 
 from __future__ import annotations
@@ -20,12 +20,17 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def transcript(of: RunResult | Iterable[AgentEvent]) -> str:
-    """A line for each event: `[Weather] calls get_weather({"city":"Paris"})`; of a result, and last how the run has ended: `= completed`.
+    """Return a line for each event: `[Weather] calls get_weather({"city":"Paris"})`; for a result,
+    the last line is its status: `= completed`.
 
-    It is the same each time if the run is: compare it with a text that you have looked at, or keep it as a snapshot.
+    The text is the same each time if the run is: compare it with a text that you have reviewed, or
+    store it as a snapshot.
     """
     if not isinstance(of, RunResult | Iterable):
-        msg = f"transcript({of!r}): give the result of a run, or its events: `transcript(run.result())`, `transcript(await run)`."
+        msg = (
+            f"transcript({of!r}): pass the result of a run, or its events: "
+            "`transcript(run.result())`, `transcript(await run)`."
+        )
         raise UsageError(msg)
     events = of.events if isinstance(of, RunResult) else of
     lines = [_line(event) for event in events if event.delta is None]

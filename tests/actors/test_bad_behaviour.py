@@ -1,9 +1,20 @@
-"""Models and agents of one's own that are almost such: the error says what is wrong, and what to do."""
+"""Models and agents of one's own that are almost such: the error says what is wrong, and what to
+do.
+"""
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent, make_planner
-from understudy.runtime import AgentEvent, FailoverModel, LimitedModel, Message, RetryModel, Runner, ScriptedModel, UsageError
+from offbook.actors import Agent, ChatModelAgent, make_planner
+from offbook.runtime import (
+    AgentEvent,
+    FailoverModel,
+    LimitedModel,
+    Message,
+    RetryModel,
+    Runner,
+    ScriptedModel,
+    UsageError,
+)
 
 
 class Plain:
@@ -36,7 +47,13 @@ def play(agent, **options):
 
 
 @pytest.mark.parametrize(
-    "around", [lambda model: model, RetryModel, lambda model: FailoverModel([model]), lambda model: LimitedModel(model, max_concurrency=1)]
+    "around",
+    [
+        lambda model: model,
+        RetryModel,
+        lambda model: FailoverModel([model]),
+        lambda model: LimitedModel(model, max_concurrency=1),
+    ],
 )
 def test_a_model_whose_generate_is_a_plain_function(around):
     for agent in (ChatModelAgent(name="A", model=around(Plain())), make_planner(around(Plain()))):
@@ -48,7 +65,9 @@ def test_a_model_whose_generate_is_a_plain_function(around):
 
 
 def test_the_same_while_streaming():
-    assert "async def generate" in str(play(ChatModelAgent(name="A", model=Plain()), streaming=True).error)
+    assert "async def generate" in str(
+        play(ChatModelAgent(name="A", model=Plain()), streaming=True).error
+    )
 
 
 def test_a_model_that_forwards_is_one():
@@ -89,7 +108,9 @@ class Nothing(Agent):
 def test_an_agent_whose_run_is_no_async_generator(kind):
     result = play(kind(name="A"))
     assert isinstance(result.error, UsageError)
-    assert all(part in str(result.error) for part in (kind.__name__, "'A'", "async def run", "yield"))
+    assert all(
+        part in str(result.error) for part in (kind.__name__, "'A'", "async def run", "yield")
+    )
 
 
 class NoParameters(Agent):
@@ -100,7 +121,9 @@ class NoParameters(Agent):
 def test_an_agent_whose_run_takes_something_else():
     result = play(NoParameters(name="A"))
     assert isinstance(result.error, UsageError)
-    assert all(part in str(result.error) for part in ("NoParameters", "'A'", "run(self, input, context)"))
+    assert all(
+        part in str(result.error) for part in ("NoParameters", "'A'", "run(self, input, context)")
+    )
 
 
 class Raises(Agent):
@@ -134,7 +157,7 @@ class Forgetful(Agent):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (Duck(), ["'duck'", "Duck", "sub_agents", "understudy.actors.Agent"]),
+        (Duck(), ["'duck'", "Duck", "sub_agents", "offbook.actors.Agent"]),
         (Duck, ["but a class", "Duck(...)"]),
         (Nothing, ["but a class", "Nothing(...)"]),
         (Forgetful(), ["super().__init__"]),
@@ -150,5 +173,5 @@ def test_what_is_no_agent(given, words):
 
 @pytest.mark.parametrize("model", [Plain, ScriptedModel, object(), 5])
 def test_what_is_no_model(model):
-    with pytest.raises(UsageError, match=r"'A'.*model="):
+    with pytest.raises(UsageError, match=r"'A'.*model must be a ChatModel.*, got "):
         ChatModelAgent(name="A", model=model)

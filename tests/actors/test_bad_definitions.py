@@ -1,11 +1,33 @@
-"""Definitions that are wrong: each is refused where it is made, or when its Runner is, with an error that says what and where."""
+"""Definitions that are wrong: each is refused where it is made, or when its Runner is, with an
+error that says what and where.
+"""
 
 import re
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Loop, Middleware, Parallel, Sequential, Tool, exit_tool, tool, transfer_tool
-from understudy.runtime import AgentHooks, Message, ModelSettings, OpenAIChatModel, RunHooks, Runner, ScriptedModel, ToolCalls, UsageError
+from offbook.actors import (
+    ChatModelAgent,
+    Loop,
+    Middleware,
+    Parallel,
+    Sequential,
+    Tool,
+    exit_tool,
+    tool,
+    transfer_tool,
+)
+from offbook.runtime import (
+    AgentHooks,
+    Message,
+    ModelSettings,
+    OpenAIChatModel,
+    RunHooks,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    UsageError,
+)
 
 MODEL = ScriptedModel([])
 
@@ -35,11 +57,17 @@ WRONG = {
     "a number among the tools": ({"tools": [5]}, "5"),
     "None among the tools": ({"tools": [None]}, "None"),
     "a text as tools": ({"tools": "echo"}, "tool"),
-    "return_directly names nothing": ({"tools": [echo], "return_directly": ["ecko"]}, "return_directly.*ecko.*echo"),
+    "return_directly names nothing": (
+        {"tools": [echo], "return_directly": ["ecko"]},
+        "return_directly.*ecko.*echo",
+    ),
     "return_directly without tools": ({"return_directly": "echo"}, "return_directly.*echo"),
-    "no iterations": ({"max_iterations": 0}, "max_iterations=0"),
-    "fewer than no iterations": ({"max_iterations": -1}, "max_iterations=-1"),
-    "unknown on_tool_error": ({"on_tool_error": "ignore"}, "on_tool_error='ignore'.*'report'.*'raise'"),
+    "no iterations": ({"max_iterations": 0}, "max_iterations must be .*, got 0"),
+    "fewer than no iterations": ({"max_iterations": -1}, "max_iterations must be .*, got -1"),
+    "unknown on_tool_error": (
+        {"on_tool_error": "ignore"},
+        "on_tool_error must be 'report' or 'raise', got 'ignore'",
+    ),
     "a middleware that is none": ({"middleware": [object()]}, "middleware"),
     "a class as a middleware": ({"middleware": [Nothing]}, "middleware"),
     "a function as a middleware": ({"middleware": [print]}, "middleware"),
@@ -81,8 +109,8 @@ def test_an_agent_needs_a_name(name):
 
 
 def test_parameters_that_there_are_not_are_refused_by_python():
-    with pytest.raises(TypeError, match="instructions"):
-        ChatModelAgent(name="mine", model=MODEL, instructions="Be brief.")
+    with pytest.raises(TypeError, match="instructs"):
+        ChatModelAgent(name="mine", model=MODEL, instructs="Be brief.")
 
 
 # --- without a model ---
@@ -91,7 +119,15 @@ def test_parameters_that_there_are_not_are_refused_by_python():
 @pytest.fixture
 def bare(monkeypatch):
     """An environment that names no model and holds no key."""
-    for name in ("OPENAI_API_KEY", "OPENAI_MODEL", "OPENAI_BASE_URL", "OPENAI_BY_AZURE", "ARK_API_KEY", "ARK_CHAT_MODEL", "ARK_BASE_URL"):
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_MODEL",
+        "OPENAI_BASE_URL",
+        "OPENAI_BY_AZURE",
+        "ARK_API_KEY",
+        "ARK_CHAT_MODEL",
+        "ARK_BASE_URL",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -101,9 +137,29 @@ def test_no_model_at_all_is_said_when_the_agent_is_made(bare):
     assert re.search("OPENAI_|ARK_", str(problem.value))
 
 
-def test_a_model_by_name_without_a_key_is_refused_with_the_variable_to_set(bare):
+def test_a_model_by_name_needs_a_key_when_it_is_first_asked(bare, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    agent = ChatModelAgent(name="mine", model="gpt-4o")
     with pytest.raises(UsageError, match="OPENAI_API_KEY"):
-        ChatModelAgent(name="mine", model="gpt-4o")
+        _ = Runner(agent).query("hello").result(20).text
+
+
+def test_a_model_by_name_finds_its_key_in_a_env_file(bare, tmp_path, monkeypatch):
+    (tmp_path / ".env").write_text(
+        "OPENAI_API_KEY=of-file\nOPENAI_BASE_URL=http://127.0.0.1:9/v1\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    model = ChatModelAgent(name="mine", model="gpt-4o").model
+    assert (model.model, model._api_key, model._base_url) == (
+        "gpt-4o",
+        "of-file",
+        "http://127.0.0.1:9/v1",
+    )
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    model = ChatModelAgent(name="mine", model="gpt-4o").model
+    assert (model._api_key, model._base_url) == (None, None), (
+        "the file's address is not sent the environment's key"
+    )
 
 
 def test_a_model_by_name_is_one_of_openais(bare, monkeypatch):
@@ -121,10 +177,14 @@ def test_an_empty_name_of_a_model_is_refused(bare, monkeypatch):
 # --- what only the tree can tell ---
 
 
-@pytest.mark.parametrize("made", [transfer_tool, tool(name="transfer_to_agent")(lambda agent_name: agent_name)], ids=["ours", "theirs"])
+@pytest.mark.parametrize(
+    "made",
+    [transfer_tool, tool(name="transfer_to_agent")(lambda agent_name: agent_name)],
+    ids=["ours", "theirs"],
+)
 def test_a_tool_named_as_the_transfer_beside_sub_agents_is_refused(made):
     agent = ChatModelAgent(name="mine", model=MODEL, tools=[made], sub_agents=[other])
-    with pytest.raises(UsageError, match=r"'mine'.*transfer_to_agent.*rename"):
+    with pytest.raises(UsageError, match=r"'mine'.*transfer_to_agent.*Rename"):
         Runner(agent)
 
 
@@ -140,13 +200,21 @@ def test_names_are_unique_in_the_tree_and_an_agent_has_one_parent():
     with pytest.raises(UsageError, match="other"):
         Runner(ChatModelAgent(name="mine", model=MODEL, sub_agents=[other, twice]))
     with pytest.raises(UsageError, match="mine"):
-        Runner(ChatModelAgent(name="mine", model=MODEL, sub_agents=[ChatModelAgent(name="mine", model=MODEL)]))
+        Runner(
+            ChatModelAgent(
+                name="mine", model=MODEL, sub_agents=[ChatModelAgent(name="mine", model=MODEL)]
+            )
+        )
 
 
 # --- messages ---
 
 
-@pytest.mark.parametrize("messages", [None, 5, [5], [None], ["hi"], {"role": "user"}, [{"role": "user", "content": "hi"}]], ids=str)
+@pytest.mark.parametrize(
+    "messages",
+    [None, 5, [5], [None], ["hi"], {"role": "user"}, [{"role": "user", "content": "hi"}]],
+    ids=str,
+)
 def test_what_are_no_messages_is_refused(messages):
     with pytest.raises(UsageError, match="Message"):
         Runner(other).run(messages)
@@ -165,7 +233,13 @@ def test_functions_become_tools_and_one_name_may_stand_for_several():
         return text
 
     by_hand = Tool(name="by_hand", call=lambda context, arguments: "x")
-    agent = ChatModelAgent(name="mine", model=MODEL, tools=(plain, by_hand), return_directly="plain", model_settings=ModelSettings())
+    agent = ChatModelAgent(
+        name="mine",
+        model=MODEL,
+        tools=(plain, by_hand),
+        return_directly="plain",
+        model_settings=ModelSettings(),
+    )
     assert [one.name for one in agent.tools] == ["plain", "by_hand"]
     assert agent.return_directly == {"plain"}
 
@@ -173,14 +247,23 @@ def test_functions_become_tools_and_one_name_may_stand_for_several():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: ChatModelAgent(name="A", model=MODEL, instructions="x"), r"ChatModelAgent\(\).*'instructions'. Did you mean 'instruction'\?"),
+        (
+            lambda: ChatModelAgent(name="A", model=MODEL, instructionz="x"),
+            r"ChatModelAgent\(\).*'instructionz'. Did you mean 'instruction'\?",
+        ),
         (lambda: ChatModelAgent(name="A", model=MODEL, histroy="lane"), "Did you mean 'history'"),
         (
             lambda: Sequential(name="A", sub_agents=[other], max_iterations=3),
             r"Sequential\(\).*'max_iterations'. It takes: name, description, sub_agents, disallow",
         ),
-        (lambda: Loop(name="A", sub_agents=[other], max_iteration=3), "Did you mean 'max_iterations'"),
-        (lambda: Parallel(name="A", sub_agents=[other], max_concurency=3), "Did you mean 'max_concurrency'"),
+        (
+            lambda: Loop(name="A", sub_agents=[other], max_iteration=3),
+            "Did you mean 'max_iterations'",
+        ),
+        (
+            lambda: Parallel(name="A", sub_agents=[other], max_concurency=3),
+            "Did you mean 'max_concurrency'",
+        ),
     ],
 )
 def test_a_misspelt_option_says_which_one_is_meant(make, said):

@@ -4,8 +4,17 @@ import asyncio
 
 import pytest
 
-from understudy.actors import Agent, AgentInput, Sequential
-from understudy.runtime import AgentEvent, CustomAction, Exit, Message, Runner, RunStatus, TransferToAgent, UsageError
+from offbook.actors import Agent, AgentInput, Sequential
+from offbook.runtime import (
+    AgentEvent,
+    CustomAction,
+    Exit,
+    Message,
+    Runner,
+    RunStatus,
+    TransferToAgent,
+    UsageError,
+)
 
 
 def play(agent, **options):
@@ -23,28 +32,50 @@ def test_it_is_given_its_input_and_its_context():
     seen = []
 
     async def run(self, input, context):
-        seen.append((input, context.agent_name, context.run_path, context.run_id, context.session_id, context.resume, dict(context.options)))
+        seen.append(
+            (
+                input,
+                context.agent_name,
+                context.run_path,
+                context.run_id,
+                context.session_id,
+                context.resume,
+                dict(context.options),
+            )
+        )
         yield AgentEvent.say("hello")
 
     one = Runner(agent_of(run)).query("q", session_id="s")
     assert one.result().final_output == "hello"
-    assert seen == [(AgentInput((Message.user("q"),), streaming=False), "A", ("A",), one.id, "s", None, {})]
+    assert seen == [
+        (AgentInput((Message.user("q"),), streaming=False), "A", ("A",), one.id, "s", None, {})
+    ]
 
 
 def test_it_yields_messages_outputs_and_actions(lines, actor):
     event = AgentEvent.of(Message.assistant("m"), CustomAction("a"), custom_output={"k": 1})
-    assert lines(play(actor("A", event))) == ["A [A] assistant \"m\" out({'k': 1}) {CustomAction 'a'}"]
+    assert lines(play(actor("A", event))) == [
+        "A [A] assistant \"m\" out({'k': 1}) {CustomAction 'a'}"
+    ]
 
 
 def test_the_output_of_the_last_event_is_the_run_s(actor):
     assert play(actor("A", "text")).final_output == "text"
     assert play(actor("A", "text", AgentEvent.of(custom_output=7))).final_output == 7
-    assert play(actor("A", AgentEvent.of(Message.assistant("m"), custom_output=7))).final_output == 7
+    assert (
+        play(actor("A", AgentEvent.of(Message.assistant("m"), custom_output=7))).final_output == 7
+    )
 
 
 def test_an_agent_that_yields_nothing_is_a_run_without_events(actor):
     result = play(actor("A"))
-    assert (result.status, result.events, result.final_message, result.final_output, result.last_agent) == (RunStatus.COMPLETED, (), None, None, "A")
+    assert (
+        result.status,
+        result.events,
+        result.final_message,
+        result.final_output,
+        result.last_agent,
+    ) == (RunStatus.COMPLETED, (), None, None, "A")
 
 
 def test_what_it_yields_was_shown_when_it_goes_on(run, actor):
@@ -88,7 +119,9 @@ def test_an_error_event_that_it_yields_ends_it_at_once(lines, actor):
     assert agent.reached[-1] != "never"
 
 
-@pytest.mark.parametrize("yielded", ["text", None, 5, Message.assistant("x"), Exit(), ValueError("x"), AgentEvent])
+@pytest.mark.parametrize(
+    "yielded", ["text", None, 5, Message.assistant("x"), Exit(), ValueError("x"), AgentEvent]
+)
 def test_what_is_no_event_is_an_error_that_says_so(yielded):
     async def run(self, input, context):
         yield AgentEvent.say("first")
@@ -207,7 +240,12 @@ def test_cast_lets_another_agent_play_and_tells_how_it_ended(lines, actor):
         outcomes.append(await context.cast(child))
         yield AgentEvent.say("after")
 
-    assert lines(play(agent_of(run))) == ['A [A] assistant "before"', 'C [A,C] assistant "c1"', 'C [A,C] assistant "c2"', 'A [A] assistant "after"']
+    assert lines(play(agent_of(run))) == [
+        'A [A] assistant "before"',
+        'C [A,C] assistant "c1"',
+        'C [A,C] assistant "c2"',
+        'A [A] assistant "after"',
+    ]
     (outcome,) = outcomes
     assert outcome.finished
     assert (outcome.kind, outcome.message.text, outcome.error) == ("finished", "c2", None)
@@ -228,7 +266,14 @@ def test_a_cast_child_that_fails_is_shown_and_its_parent_may_go_on(lines, actor)
         outcomes[0].raise_for_error()
 
 
-@pytest.mark.parametrize(("end", "status"), [(ValueError("x"), RunStatus.FAILED), (Exit(), RunStatus.COMPLETED), (KeyboardInterrupt(), RunStatus.FAILED)])
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (ValueError("x"), RunStatus.FAILED),
+        (Exit(), RunStatus.COMPLETED),
+        (KeyboardInterrupt(), RunStatus.FAILED),
+    ],
+)
 def test_a_parent_that_does_nothing_after_its_child_ends_the_same_way(actor, end, status):
     child, after = actor("C", end), actor("Z", "never")
     parent = actor("A", lambda context: context.cast(child))
@@ -377,7 +422,12 @@ def test_state_is_each_invocation_s_own(actor):
 
 @pytest.mark.parametrize(
     "event",
-    [AgentEvent.of(action="exit"), AgentEvent.of(action=Exit), AgentEvent.of(message="text"), AgentEvent.of(action=TransferToAgent(None))],
+    [
+        AgentEvent.of(action="exit"),
+        AgentEvent.of(action=Exit),
+        AgentEvent.of(message="text"),
+        AgentEvent.of(action=TransferToAgent(None)),
+    ],
     ids=["text", "class", "message", "nobody"],
 )
 def test_an_event_that_holds_something_else_than_it_should_is_an_error_that_says_so(actor, event):

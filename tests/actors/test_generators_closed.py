@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent
-from understudy.runtime import AgentEvent, Exit, LimitedModel, MessageDelta, RetryModel, Runner
+from offbook.actors import Agent, ChatModelAgent
+from offbook.runtime import AgentEvent, Exit, LimitedModel, MessageDelta, RetryModel, Runner
 
 
 @pytest.mark.parametrize("kind", ["generator", "iterable"])
@@ -35,7 +35,11 @@ def test_an_agents_run_is_closed_when_it_has_ended_before_its_end(run, kind):
     assert len(closed) == 1
 
 
-@pytest.mark.parametrize("wrap", [lambda model: model, RetryModel, lambda model: LimitedModel(model, max_concurrency=1)], ids=["plain", "retry", "limited"])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda model: model, RetryModel, lambda model: LimitedModel(model, max_concurrency=1)],
+    ids=["plain", "retry", "limited"],
+)
 def test_a_models_stream_is_closed_when_its_run_is_cancelled(run, wrap):
     closed = []
 
@@ -51,7 +55,9 @@ def test_a_models_stream_is_closed_when_its_run_is_cancelled(run, wrap):
                 closed.append(asyncio.get_running_loop())
 
     async def main():
-        playing = Runner(ChatModelAgent(name="A", model=wrap(Streams())), streaming=True).query("go")
+        playing = Runner(ChatModelAgent(name="A", model=wrap(Streams())), streaming=True).query(
+            "go"
+        )
         async for event in playing:
             if event.delta is not None:
                 break

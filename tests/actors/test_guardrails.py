@@ -1,14 +1,33 @@
-"""Guardrails of the input and of the output of agents: when they run, and what becomes of a run when one trips."""
+"""Guardrails of the input and of the output of agents: when they run, and what becomes of a run
+when one trips.
+"""
 
 import asyncio
 
 import pytest
 from pydantic import BaseModel
 
+from offbook.actors import (
+    ChatModelAgent,
+    GuardrailFunctionOutput,
+    InputGuardrail,
+    OutputGuardrail,
+    input_guardrail,
+    tool,
+)
+from offbook.runtime import (
+    GuardrailTripped,
+    MemoryStore,
+    Message,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    ToolCalls,
+    Usage,
+    UsageError,
+)
 from tests.doubles.handing import chat
 from tests.doubles.waiting import Stage
-from understudy.actors import ChatModelAgent, GuardrailFunctionOutput, InputGuardrail, OutputGuardrail, input_guardrail, tool
-from understudy.runtime import GuardrailTripped, MemoryStore, Message, Runner, RunStatus, ScriptedModel, ToolCalls, Usage, UsageError
 
 PARALLEL = pytest.mark.parametrize("parallel", [True, False])
 
@@ -35,7 +54,11 @@ async def finding_later(context, agent, value):
 @PARALLEL
 def test_one_that_passes_changes_nothing(parallel, lines):
     seen = []
-    a = chat("A", "hello", input_guardrails=[InputGuardrail(finding("vile", seen), run_in_parallel=parallel)])
+    a = chat(
+        "A",
+        "hello",
+        input_guardrails=[InputGuardrail(finding("vile", seen), run_in_parallel=parallel)],
+    )
     assert lines(Runner(a).query("good").result()) == ['A [A] assistant "hello"']
     assert seen == [("A", "good")]
 
@@ -48,8 +71,15 @@ def test_one_that_trips_ends_the_run_with_what_it_has_found(parallel):
     (event,) = result.events
     assert event.error is result.error
     assert isinstance(event.error, GuardrailTripped)
-    assert (event.error.guardrail, event.error.output_info, event.error.agent, event.error.run) == ("words", {"found": "vile"}, "A", event.run_id)
-    assert str(event.error) == "the input guardrail words has tripped at agent 'A': {'found': 'vile'}"
+    assert (event.error.guardrail, event.error.output_info, event.error.agent, event.error.run) == (
+        "words",
+        {"found": "vile"},
+        "A",
+        event.run_id,
+    )
+    assert (
+        str(event.error) == "the input guardrail words has tripped at agent 'A': {'found': 'vile'}"
+    )
     assert len(a.model.requests) <= parallel
 
 
@@ -110,7 +140,9 @@ def test_of_a_reply_that_was_there_first_nothing_is_recorded_or_shown(run, strea
                 return Message.assistant("a secret", usage=spent)
 
             async def stream(self, request):
-                async for item in ScriptedModel([Message.assistant("a secret", usage=spent)]).stream(request):
+                async for item in ScriptedModel(
+                    [Message.assistant("a secret", usage=spent)]
+                ).stream(request):
                     replied.set()
                     yield item
 
@@ -156,7 +188,10 @@ def test_what_streams_is_shown_when_it_has_passed(run):
         assert shown == []
         gate.set()
         await watching
-        assert [event.delta.content for event in shown if event.delta is not None] == ["one", " two"]
+        assert [event.delta.content for event in shown if event.delta is not None] == [
+            "one",
+            " two",
+        ]
         assert shown[-1].message.text == "one two"
 
     run(story())
@@ -173,7 +208,9 @@ def test_a_model_that_fails_ends_the_guardrail_too(run):
             ended.append(True)
 
     async def story():
-        result = await Runner(chat("A", ValueError("no model"), input_guardrails=[endless])).query("q")
+        result = await Runner(chat("A", ValueError("no model"), input_guardrails=[endless])).query(
+            "q"
+        )
         assert isinstance(result.error, ValueError)
         assert ended == [True]
 
@@ -188,7 +225,9 @@ def test_several_run_at_once_and_the_first_that_trips_ends_the_others(run):
             await met.wait()
             return GuardrailFunctionOutput()
 
-        assert (await Runner(chat("A", "hello", input_guardrails=[meets, meets])).query("q")).final_output == "hello"
+        assert (
+            await Runner(chat("A", "hello", input_guardrails=[meets, meets])).query("q")
+        ).final_output == "hello"
 
         async def waits(context, agent, value):
             try:
@@ -197,7 +236,9 @@ def test_several_run_at_once_and_the_first_that_trips_ends_the_others(run):
                 ended.append(True)
 
         for kind in ("input_guardrails", "output_guardrails"):
-            result = await Runner(chat("A", "hello vile", **{kind: [waits, finding_later]})).query("vile")
+            result = await Runner(chat("A", "hello vile", **{kind: [waits, finding_later]})).query(
+                "vile"
+            )
             assert result.error.output_info == "later"
         assert ended == [True, True]
 
@@ -221,10 +262,15 @@ def test_one_that_raises_or_forgets_ends_the_run(kind):
     def forgets(context, agent, value):
         """Returns nothing."""
 
-    assert isinstance(Runner(chat("A", "hello", **{kind: [raises]})).query("q").result().error, KeyError)
+    assert isinstance(
+        Runner(chat("A", "hello", **{kind: [raises]})).query("q").result().error, KeyError
+    )
     result = Runner(chat("A", "hello", **{kind: [forgets]})).query("q").result()
     assert isinstance(result.error, UsageError)
-    assert f"the {kind.partition('_')[0]} guardrail forgets returned None: return a GuardrailFunctionOutput" in str(result.error)
+    assert (
+        f"the {kind.partition('_')[0]} guardrail forgets returned None: return a "
+        "GuardrailFunctionOutput" in str(result.error)
+    )
 
 
 def test_it_is_not_run_again_when_the_run_goes_on():
@@ -235,7 +281,14 @@ def test_it_is_not_run_again_when_the_run_goes_on():
         """Pay."""
         return "paid"
 
-    a = chat("A", ToolCalls(pay={}), "done", tools=[pay], input_guardrails=[finding("vile", seen)], output_guardrails=[finding("vile", seen)])
+    a = chat(
+        "A",
+        ToolCalls(pay={}),
+        "done",
+        tools=[pay],
+        input_guardrails=[finding("vile", seen)],
+        output_guardrails=[finding("vile", seen)],
+    )
     stage = Stage(a)
     stage.start("good")
     assert seen == [("A", "good")]
@@ -249,7 +302,11 @@ def test_a_run_that_is_kept_may_trip_on_anything(durability):
         return GuardrailFunctionOutput(object(), tripwire_triggered=True)
 
     for options in ({"input_guardrails": [trips]}, {"output_guardrails": [trips]}):
-        result = Runner(chat("A", "hello", **options), store=MemoryStore(), durability=durability).query("q").result()
+        result = (
+            Runner(chat("A", "hello", **options), store=MemoryStore(), durability=durability)
+            .query("q")
+            .result()
+        )
         assert isinstance(result.error, GuardrailTripped)
 
 
@@ -270,7 +327,13 @@ def test_what_an_agent_ends_with_is_looked_at_before_it_is_recorded():
 
 def test_an_answer_in_a_form_is_given_as_what_it_is():
     seen = []
-    a = chat("A", '{"text":"fine"}', '{"text":"vile"}', output_type=Answer, output_guardrails=[finding("vile", seen)])
+    a = chat(
+        "A",
+        '{"text":"fine"}',
+        '{"text":"vile"}',
+        output_type=Answer,
+        output_guardrails=[finding("vile", seen)],
+    )
     assert Runner(a).query("q").result().final_output == Answer(text="fine")
     assert isinstance(Runner(a).query("q").result().error, GuardrailTripped)
     assert [value for _, value in seen] == [Answer(text="fine"), Answer(text="vile")]
@@ -290,11 +353,18 @@ def test_a_result_with_which_the_agent_ends_is_looked_at():
         return "something vile"
 
     direct = chat("A", ToolCalls(look={}), tools=[look], output_guardrails=[finding("vile")])
-    leaving = chat("A", ToolCalls(exit={"final_result": "vile"}), exit_tool=True, output_guardrails=[finding("vile")])
+    leaving = chat(
+        "A",
+        ToolCalls(exit={"final_result": "vile"}),
+        exit_tool=True,
+        output_guardrails=[finding("vile")],
+    )
     for agent in (direct, leaving):
         result = Runner(agent).query("q").result()
         assert isinstance(result.error, GuardrailTripped)
-        assert all(event.message is None or event.message.role == "assistant" for event in result.events)
+        assert all(
+            event.message is None or event.message.role == "assistant" for event in result.events
+        )
 
 
 def test_what_is_said_on_the_way_is_not_looked_at():
@@ -303,5 +373,77 @@ def test_what_is_said_on_the_way_is_not_looked_at():
         """Look."""
         return "vile"
 
-    a = chat("A", ToolCalls(("look", {}), text="vile"), "fine", tools=[look], output_guardrails=[finding("vile")])
+    a = chat(
+        "A",
+        ToolCalls(("look", {}), text="vile"),
+        "fine",
+        tools=[look],
+        output_guardrails=[finding("vile")],
+    )
     assert Runner(a).query("q").result().final_output == "fine"
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("later", [False, True])
+def test_an_input_guardrail_that_ends_in_a_cancellation_of_its_own_ends_the_run(
+    run, streaming, later
+):
+    async def look(context, agent, value):
+        if later:
+            await asyncio.sleep(0)
+        raise asyncio.CancelledError("of my own")
+
+    async def main():
+        a = chat("A", "hello", input_guardrails=[InputGuardrail(look)])
+        result = await asyncio.wait_for(Runner(a, streaming=streaming).query("good"), 5)
+        assert result.status is RunStatus.FAILED
+        assert result.final_message is None
+
+    run(main())
+
+
+@pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize("how", ["passes", "trips", "raises", "is cut off"])
+def test_what_the_reply_has_cost_is_counted_whatever_becomes_of_the_output(run, how, typed):
+    class Word(BaseModel):
+        word: str
+
+    reached = asyncio.Event()
+
+    async def look(context, agent, value):
+        reached.set()
+        if how == "is cut off":
+            await asyncio.Event().wait()
+        if how == "raises":
+            raise ValueError("no")
+        return GuardrailFunctionOutput(None, how == "trips")
+
+    async def main():
+        reply = Message("assistant", '{"word": "x"}' if typed else "x", usage=Usage(7, 5, 3, 1))
+        agent = ChatModelAgent(
+            name="A",
+            model=ScriptedModel([reply]),
+            output_guardrails=[OutputGuardrail(look)],
+            output_type=Word if typed else None,
+        )
+        for store in (None, MemoryStore()):
+            reached.clear()
+            agent.model.__init__([reply])
+            runner = Runner(agent, store=store, keep=None if store is None else "all")
+            started = runner.query("go")
+            if how == "is cut off":
+                waiter = asyncio.ensure_future(_result(started))
+                await asyncio.wait_for(reached.wait(), 5)
+                started.cancel()
+                result = await waiter
+            else:
+                result = await started
+            assert result.usage == Usage(7, 5, 3, 1)
+            if store is not None and how != "is cut off":
+                assert (await runner.info(started.id)).usage == Usage(7, 5, 3, 1)
+
+    run(main())
+
+
+async def _result(started):
+    return await started

@@ -1,12 +1,8 @@
 """Whose guardrails count for whom where agents hand over, and how guardrails are made."""
 
-import asyncio
-
 import pytest
 
-from tests.doubles.handing import chat, go
-from tests.doubles.waiting import to
-from understudy.actors import (
+from offbook.actors import (
     Agent,
     GuardrailFunctionOutput,
     Handoff,
@@ -18,8 +14,9 @@ from understudy.actors import (
     input_guardrail,
     output_guardrail,
 )
-from understudy.actors import agents_sdk as sdk
-from understudy.runtime import GuardrailTripped, Runner, ScriptedModel, UsageError
+from offbook.runtime import GuardrailTripped, Runner, ScriptedModel, UsageError
+from tests.doubles.handing import chat, go
+from tests.doubles.waiting import to
 
 
 def finding(word, seen=None):
@@ -39,11 +36,26 @@ def finding(word, seen=None):
 def line_of(**options):
     """A, which hands over to B, which hands over to C; and what their guardrails have seen."""
     seen = []
-    c = chat("C", "from c", input_guardrails=[finding("vile", seen)], output_guardrails=[finding("vile", seen)])
-    b = chat("B", go("C"), handoffs=[c], input_guardrails=[finding("vile", seen)], output_guardrails=[finding("vile", seen)])
+    c = chat(
+        "C",
+        "from c",
+        input_guardrails=[finding("vile", seen)],
+        output_guardrails=[finding("vile", seen)],
+    )
+    b = chat(
+        "B",
+        go("C"),
+        handoffs=[c],
+        input_guardrails=[finding("vile", seen)],
+        output_guardrails=[finding("vile", seen)],
+    )
     wide = {
-        "input_guardrails": [InputGuardrail(finding("vile", seen), every_agent=options.get("input", False))],
-        "output_guardrails": [OutputGuardrail(finding("vile", seen), every_agent=options.get("output", False))],
+        "input_guardrails": [
+            InputGuardrail(finding("vile", seen), every_agent=options.get("input", False))
+        ],
+        "output_guardrails": [
+            OutputGuardrail(finding("vile", seen), every_agent=options.get("output", False))
+        ],
     }
     return chat("A", go("B"), handoffs=[b], **wide), seen
 
@@ -65,8 +77,17 @@ def test_with_every_agent_each_one_that_takes_over_is_looked_at():
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_every_agent_means_those_too_that_were_chosen_by_hand(by_hand):
     b = chat("B", "a vile word")
-    to_b = Handoff("transfer_to_b", "", {}, lambda context, arguments: b, "B") if by_hand else handoff(b)
-    a = chat("A", go("B"), handoffs=[to_b], output_guardrails=[OutputGuardrail(finding("vile"), every_agent=True)])
+    to_b = (
+        Handoff("transfer_to_b", "", {}, lambda context, arguments: b, "B")
+        if by_hand
+        else handoff(b)
+    )
+    a = chat(
+        "A",
+        go("B"),
+        handoffs=[to_b],
+        output_guardrails=[OutputGuardrail(finding("vile"), every_agent=True)],
+    )
     result = Runner(a).query("q").result()
     assert isinstance(result.error, GuardrailTripped)
     assert result.error.agent == "B"
@@ -74,13 +95,24 @@ def test_every_agent_means_those_too_that_were_chosen_by_hand(by_hand):
 
 def test_every_agent_means_the_steps_of_a_workflow_that_took_over():
     steps = Sequential(name="S", sub_agents=[chat("X", "a vile word"), chat("Y", "never")])
-    a = chat("A", go("S"), handoffs=[steps], output_guardrails=[OutputGuardrail(finding("vile"), every_agent=True)])
+    a = chat(
+        "A",
+        go("S"),
+        handoffs=[steps],
+        output_guardrails=[OutputGuardrail(finding("vile"), every_agent=True)],
+    )
     assert isinstance(Runner(a).query("q").result().error, GuardrailTripped)
 
 
 def test_those_of_a_supervisor_count():
     worker = chat("W", "a vile word")
-    s = chat("S", to("W"), "done", input_guardrails=[finding("evil")], output_guardrails=[OutputGuardrail(finding("vile"), every_agent=True)])
+    s = chat(
+        "S",
+        to("W"),
+        "done",
+        input_guardrails=[finding("evil")],
+        output_guardrails=[OutputGuardrail(finding("vile"), every_agent=True)],
+    )
     runner = Runner(Supervisor(supervisor=s, sub_agents=[worker]))
     assert runner.query("evil").result().error.output_info == {"found": "evil"}
     s.model = ScriptedModel([to("W"), "done"])
@@ -115,10 +147,25 @@ def test_a_guardrail_may_be_a_function_a_decorated_one_or_an_object():
     def four(context, agent, value):
         return GuardrailFunctionOutput()
 
-    assert [type(each) for each in (one, two, three, four)] == [InputGuardrail, InputGuardrail, OutputGuardrail, OutputGuardrail]
-    assert [each.get_name() for each in (one, two, three, four)] == ["one", "other", "three", "fourth"]
+    assert [type(each) for each in (one, two, three, four)] == [
+        InputGuardrail,
+        InputGuardrail,
+        OutputGuardrail,
+        OutputGuardrail,
+    ]
+    assert [each.get_name() for each in (one, two, three, four)] == [
+        "one",
+        "other",
+        "three",
+        "fourth",
+    ]
     assert (two.run_in_parallel, two.every_agent, four.every_agent) == (False, True, True)
-    a = chat("A", "hello", input_guardrails=[one, two, finding("x")], output_guardrails=[three, four, finding("x")])
+    a = chat(
+        "A",
+        "hello",
+        input_guardrails=[one, two, finding("x")],
+        output_guardrails=[three, four, finding("x")],
+    )
     assert Runner(a).query("q").result().final_output == "hello"
 
 
@@ -126,20 +173,5 @@ def test_a_guardrail_may_be_a_function_a_decorated_one_or_an_object():
 def test_what_is_no_guardrail_is_refused(wrong):
     if isinstance(wrong, OutputGuardrail):
         assert not callable(wrong)
-    with pytest.raises(UsageError, match="is no InputGuardrail: give a function of"):
+    with pytest.raises(UsageError, match="is no InputGuardrail: pass a function of"):
         chat("A", input_guardrails=[wrong])
-
-
-def test_they_are_given_the_runs_context_in_the_sdks_spelling_too():
-    seen = []
-
-    @sdk.input_guardrail
-    def look(context: sdk.RunContextWrapper[dict], agent: sdk.Agent[dict], value):
-        seen.append((context.context, agent.name, value))
-        return sdk.GuardrailFunctionOutput(output_info=None, tripwire_triggered=context.context["no"])
-
-    agent = sdk.Agent(name="A", model=ScriptedModel(["hello"]), input_guardrails=[look])
-    assert asyncio.run(sdk.Runner.run(agent, "q", context={"no": False})).final_output == "hello"
-    assert seen == [({"no": False}, "A", "q")]
-    with pytest.raises(GuardrailTripped):
-        asyncio.run(sdk.Runner.run(agent.clone(model=ScriptedModel(["hello"])), "q", context={"no": True}))

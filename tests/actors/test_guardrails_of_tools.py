@@ -4,10 +4,24 @@ import asyncio
 
 import pytest
 
+from offbook.actors import (
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrailData,
+    ToolOutputGuardrailData,
+    tool,
+)
+from offbook.runtime import (
+    GuardrailTripped,
+    Message,
+    Runner,
+    RunStatus,
+    ToolCall,
+    ToolCalls,
+    ToolError,
+    UsageError,
+)
 from tests.doubles.handing import chat
 from tests.doubles.waiting import Stage, told
-from understudy.actors import ToolGuardrailFunctionOutput, ToolInputGuardrailData, ToolOutputGuardrailData, tool
-from understudy.runtime import GuardrailTripped, Message, Runner, RunStatus, ToolCall, ToolCalls, ToolError, UsageError
 
 ALLOW = ToolGuardrailFunctionOutput.allow()
 
@@ -22,7 +36,12 @@ def agent_with(*script, on_tool_error="report", made=None, **guardrails):
             made.append(euros)
         return f"{euros} paid"
 
-    return chat("A", *(script or (ToolCalls(pay={"euros": 3}), "done")), tools=[pay, *guardrails.get("beside", ())], on_tool_error=on_tool_error)
+    return chat(
+        "A",
+        *(script or (ToolCalls(pay={"euros": 3}), "done")),
+        tools=[pay, *guardrails.get("beside", ())],
+        on_tool_error=on_tool_error,
+    )
 
 
 def test_they_are_given_the_call_the_result_the_agent_and_the_run():
@@ -40,8 +59,16 @@ def test_they_are_given_the_call_the_result_the_agent_and_the_run():
     assert Runner(a).query("q", context="mine").result().final_output == "done"
     assert told(a.model) == [("pay", "3 paid")]
     before, again, after = seen
-    assert (type(before), type(again), type(after)) == (ToolInputGuardrailData, ToolInputGuardrailData, ToolOutputGuardrailData)
-    assert (before.agent, before.context.context, before.call) == (a, "mine", ToolCall("call_1", "pay", '{"euros":3}'))
+    assert (type(before), type(again), type(after)) == (
+        ToolInputGuardrailData,
+        ToolInputGuardrailData,
+        ToolOutputGuardrailData,
+    )
+    assert (before.agent, before.context.context, before.call) == (
+        a,
+        "mine",
+        ToolCall("call_1", "pay", '{"euros":3}'),
+    )
     assert (after.call, after.output) == (before.call, "3 paid")
 
 
@@ -55,7 +82,9 @@ def test_a_call_that_is_rejected_is_not_made():
 
 def test_a_result_that_is_rejected_is_not_shown():
     made = []
-    a = agent_with(output_guardrails=[lambda data: ToolGuardrailFunctionOutput.reject_content("")], made=made)
+    a = agent_with(
+        output_guardrails=[lambda data: ToolGuardrailFunctionOutput.reject_content("")], made=made
+    )
     result = Runner(a).query("q").result()
     assert (told(a.model), made) == ([("pay", "")], [3])
     assert "3 paid" not in repr(result.events)
@@ -74,12 +103,24 @@ def test_one_that_trips_ends_the_run_when_the_other_calls_have_ended(kind, on_to
     def trips(data):
         return ToolGuardrailFunctionOutput.raise_exception({"why": data.call.name})
 
-    a = agent_with(ToolCalls(pay={"euros": 3}, look={}), "never", on_tool_error=on_tool_error, beside=[look], **{kind: [trips]})
+    a = agent_with(
+        ToolCalls(pay={"euros": 3}, look={}),
+        "never",
+        on_tool_error=on_tool_error,
+        beside=[look],
+        **{kind: [trips]},
+    )
     result = Runner(a).query("q").result()
     assert result.status is RunStatus.FAILED
     error = result.error
     assert isinstance(error, GuardrailTripped)
-    assert (error.guardrail, error.output_info, error.agent, error.run, error.message.name) == ("trips", {"why": "pay"}, "A", result.events[0].run_id, "pay")
+    assert (error.guardrail, error.output_info, error.agent, error.run, error.message.name) == (
+        "trips",
+        {"why": "pay"},
+        "A",
+        result.events[0].run_id,
+        "pay",
+    )
     assert [event.message.text for event in result.events if event.message] == ["", "found"]
 
 
@@ -98,9 +139,15 @@ def test_one_that_forgets_is_a_failure_of_the_call():
     made = []
     a = agent_with(input_guardrails=[lambda data: None], made=made)
     Runner(a).query("q").result()
-    assert "returned None: return ToolGuardrailFunctionOutput.allow()" in told(a.model)[0][1]
+    assert "got None. Return ToolGuardrailFunctionOutput.allow()" in told(a.model)[0][1]
     assert made == []
-    assert isinstance(Runner(agent_with(input_guardrails=[lambda data: None], on_tool_error="raise")).query("q").result().error, ToolError)
+    assert isinstance(
+        Runner(agent_with(input_guardrails=[lambda data: None], on_tool_error="raise"))
+        .query("q")
+        .result()
+        .error,
+        ToolError,
+    )
 
 
 def test_what_a_tool_itself_raises_is_the_tools():
@@ -132,7 +179,7 @@ def test_a_call_is_looked_at_when_it_was_approved():
 
 @pytest.mark.parametrize("kind", ["input_guardrails", "output_guardrails"])
 def test_what_cannot_be_called_is_refused(kind):
-    with pytest.raises(UsageError, match="tool pay: 'x' is no guardrail"):
+    with pytest.raises(UsageError, match="tool pay: a guardrail must be a function, got 'x'"):
         agent_with(**{kind: ["x"]})
 
 

@@ -1,10 +1,29 @@
-"""What encloses an interrupt: every agent, workflow and call on the way to it, whatever the way is."""
+"""What encloses an interrupt: every agent, workflow and call on the way to it, whatever the way
+is.
+"""
 
 import pytest
 
+from offbook.actors import (
+    Agent,
+    DeterministicTransfer,
+    Sequential,
+    Supervisor,
+    ToolContext,
+    handoff,
+    tool,
+)
+from offbook.runtime import (
+    AddressStep,
+    AgentEvent,
+    Interrupted,
+    MemoryStore,
+    Runner,
+    ToolCall,
+    ToolCalls,
+    TransferToAgent,
+)
 from tests.doubles.waiting import Asker, Stage, chain, chat, to
-from understudy.actors import Agent, DeterministicTransfer, Sequential, Supervisor, ToolContext, handoff, tool
-from understudy.runtime import AddressStep, AgentEvent, Interrupted, MemoryStore, Runner, ToolCall, ToolCalls, TransferToAgent
 
 SEQUENTIAL = "'Sequential workflow interrupted'"
 
@@ -38,17 +57,31 @@ def the_chain(play):
 
 
 def test_the_call_of_an_agent_tool_is_a_link(stage):
-    outer = chat("outer", ToolCalls(ToolCall("c1", "inner", '{"request":"do it"}')), "end", tools=[Asker("inner").as_tool()])
+    outer = chat(
+        "outer",
+        ToolCalls(ToolCall("c1", "inner", '{"request":"do it"}')),
+        "end",
+        tools=[Asker("inner").as_tool()],
+    )
     play = stage(outer)
     (context,) = play.start().interrupts
-    assert chain(context) == ["agent:outer/tool:inner/agent:inner 'inner?' root", "agent:outer/tool:inner None", "agent:outer None"]
+    assert chain(context) == [
+        "agent:outer/tool:inner/agent:inner 'inner?' root",
+        "agent:outer/tool:inner None",
+        "agent:outer None",
+    ]
     assert context.parent.address[-1] == AddressStep("tool", "inner", "c1")
     assert play.go_on(data="x").final_output == "end"
 
 
 def test_a_workflow_in_an_agent_tool_in_a_workflow(stage):
-    inner = Sequential(name="seq", sub_agents=[chat("leaf", ToolCalls(ask={}), "leaf ends", tools=[ask])])
-    outer = Sequential(name="Out", sub_agents=[chat("outer", ToolCalls(seq={"request": "r"}), "end", tools=[inner.as_tool()])])
+    inner = Sequential(
+        name="seq", sub_agents=[chat("leaf", ToolCalls(ask={}), "leaf ends", tools=[ask])]
+    )
+    outer = Sequential(
+        name="Out",
+        sub_agents=[chat("outer", ToolCalls(seq={"request": "r"}), "end", tools=[inner.as_tool()])],
+    )
     assert the_chain(stage(outer)) == [
         "agent:Out/agent:outer/tool:seq/agent:seq/agent:leaf/tool:ask 'tool?' root",
         "agent:Out/agent:outer/tool:seq/agent:seq/agent:leaf None",
@@ -60,7 +93,12 @@ def test_a_workflow_in_an_agent_tool_in_a_workflow(stage):
 
 
 def test_a_handoff_that_comes_back_is_a_link(stage):
-    boss = chat("Boss", ToolCalls(transfer_to_helper={}), "end", handoffs=[handoff(Asker("Helper"), mode="call")])
+    boss = chat(
+        "Boss",
+        ToolCalls(transfer_to_helper={}),
+        "end",
+        handoffs=[handoff(Asker("Helper"), mode="call")],
+    )
     assert the_chain(stage(boss)) == [
         "agent:Boss/tool:transfer_to_helper/agent:Helper 'Helper?' root",
         "agent:Boss/tool:transfer_to_helper None",
@@ -79,7 +117,21 @@ def test_a_workflow_in_a_deterministic_transfer(stage):
 
 
 def test_an_agent_in_a_deterministic_transfer_is_one_link_with_it(stage):
-    assert the_chain(stage(Sequential(name="S", sub_agents=[chat("R", to("X"), "end", sub_agents=[DeterministicTransfer(Asker("X"), to=["R"])])]))) == [
+    assert the_chain(
+        stage(
+            Sequential(
+                name="S",
+                sub_agents=[
+                    chat(
+                        "R",
+                        to("X"),
+                        "end",
+                        sub_agents=[DeterministicTransfer(Asker("X"), to=["R"])],
+                    )
+                ],
+            )
+        )
+    ) == [
         "agent:S/agent:R/agent:X 'X?' root",
         "agent:S/agent:R None",
         f"agent:S {SEQUENTIAL}",
@@ -87,7 +139,10 @@ def test_an_agent_in_a_deterministic_transfer_is_one_link_with_it(stage):
 
 
 def test_a_workflow_in_a_supervisor_s_team(stage):
-    a, b = Sequential(name="A", sub_agents=[chat("a1", "a")]), Sequential(name="B", sub_agents=[Asker("leaf")])
+    a, b = (
+        Sequential(name="A", sub_agents=[chat("a1", "a")]),
+        Sequential(name="B", sub_agents=[Asker("leaf")]),
+    )
     team = Supervisor(supervisor=chat("S", to("A"), to("B"), "end"), sub_agents=[a, b])
     play = stage(team)
     assert the_chain(play) == [
@@ -103,7 +158,11 @@ def test_a_workflow_in_a_supervisor_s_team(stage):
 def test_an_agent_that_was_reached_by_a_transfer_inside_of_one_that_hands_back(stage):
     inner = chat("X", to("Y"), sub_agents=[Asker("Y")])
     root = chat("R", to("X"), "end", sub_agents=[DeterministicTransfer(inner, to=["R"])])
-    assert the_chain(stage(root)) == ["agent:R/agent:X/agent:Y 'Y?' root", "agent:R/agent:X None", "agent:R None"]
+    assert the_chain(stage(root)) == [
+        "agent:R/agent:X/agent:Y 'Y?' root",
+        "agent:R/agent:X None",
+        "agent:R None",
+    ]
 
 
 @pytest.mark.parametrize("way", ["transfer", "handoff"])
@@ -112,7 +171,11 @@ def test_an_agent_that_was_handed_over_to(stage, way):
     if way == "transfer":
         root = chat("A", to("B"), sub_agents=[chat("B", to("C"), sub_agents=[last])])
     else:
-        root = chat("A", ToolCalls(transfer_to_b={}), handoffs=[chat("B", ToolCalls(transfer_to_c={}), handoffs=[last])])
+        root = chat(
+            "A",
+            ToolCalls(transfer_to_b={}),
+            handoffs=[chat("B", ToolCalls(transfer_to_c={}), handoffs=[last])],
+        )
     play = stage(Sequential(name="S", sub_agents=[root]))
     assert the_chain(play) == [
         "agent:S/agent:A/agent:B/agent:C/tool:ask 'tool?' root",
@@ -154,7 +217,10 @@ def test_an_agent_that_goes_on_is_told_what_it_asked(stage):
     play = stage(asker)
     play.start()
     play.go_on(data="x")
-    assert [resume and resume.info for resume in asker.resumes] == [None, {"question": "which one?"}]
+    assert [resume and resume.info for resume in asker.resumes] == [
+        None,
+        {"question": "which one?"},
+    ]
 
 
 def test_what_was_interrupted_below_an_agent_is_not_its_own_question(stage, actor):
@@ -194,9 +260,13 @@ def test_without_a_checkpoint_id_of_the_caller_s_it_is_the_run_s(stage):
     assert play.start().events[-1].action.checkpoint_id == play.id
 
 
-@pytest.mark.parametrize("options", [{}, {"store": MemoryStore(), "durability": "none"}], ids=["no store", "not kept"])
+@pytest.mark.parametrize(
+    "options", [{}, {"store": MemoryStore(), "durability": "none"}], ids=["no store", "not kept"]
+)
 def test_without_a_checkpoint_there_is_none_to_say(options):
-    assert Runner(Asker("A"), **options).query("q").result(20).events[-1].action.checkpoint_id is None
+    assert (
+        Runner(Asker("A"), **options).query("q").result(20).events[-1].action.checkpoint_id is None
+    )
 
 
 def test_a_checkpoint_that_could_not_be_saved_is_not_said():
@@ -215,10 +285,18 @@ def test_a_checkpoint_that_could_not_be_saved_is_not_said():
 # --- streaming ---
 
 
-@pytest.mark.parametrize(("first", "asked", "then"), [(False, True, True), (True, False, False), (True, None, True), (False, None, False)])
+@pytest.mark.parametrize(
+    ("first", "asked", "then"),
+    [(False, True, True), (True, False, False), (True, None, True), (False, None, False)],
+)
 def test_a_run_that_goes_on_streams_if_that_is_asked_for(stage, first, asked, then):
     inner = chat("inner", ToolCalls(ask={}), "the inner one ends", tools=[ask])
-    outer = chat("outer", ToolCalls(inner={"request": "r"}), "the outer one ends", tools=[inner.as_tool(emit_events=True)])
+    outer = chat(
+        "outer",
+        ToolCalls(inner={"request": "r"}),
+        "the outer one ends",
+        tools=[inner.as_tool(emit_events=True)],
+    )
     play = stage(Sequential(name="S", sub_agents=[outer]))
     play.start(streaming=first)
     shown = []

@@ -1,11 +1,21 @@
-"""What stands between an agent and its model and tools: in which order, what it may change, and what becomes of its errors."""
-
-from dataclasses import replace
+"""What stands between an agent and its model and tools: in which order, what it may change, and
+what becomes of its errors.
+"""
 
 import pytest
 
-from understudy.actors import AgentInput, ChatModelAgent, Middleware, tool
-from understudy.runtime import Message, ModelError, ModelSettings, Runner, ScriptedModel, ToolCall, ToolCalls, Usage, UsageError
+from offbook.actors import AgentInput, ChatModelAgent, Middleware, tool
+from offbook.runtime import (
+    Message,
+    ModelError,
+    ModelSettings,
+    Runner,
+    ScriptedModel,
+    ToolCall,
+    ToolCalls,
+    Usage,
+    UsageError,
+)
 
 METHODS = ("before_agent", "before_model", "wrap_model", "after_model", "wrap_tool", "after_agent")
 
@@ -73,8 +83,21 @@ def test_the_first_registered_is_the_outermost(streaming):
         "2 after_model",
         "1 after_model",
     ]
-    calling = ["1 wrap_tool in echo", "2 wrap_tool in echo", "2 wrap_tool out x", "1 wrap_tool out x"]
-    assert log == ["1 before_agent", "2 before_agent", *asking, *calling, *asking, "2 after_agent done", "1 after_agent done"]
+    calling = [
+        "1 wrap_tool in echo",
+        "2 wrap_tool in echo",
+        "2 wrap_tool out x",
+        "1 wrap_tool out x",
+    ]
+    assert log == [
+        "1 before_agent",
+        "2 before_agent",
+        *asking,
+        *calling,
+        *asking,
+        "2 after_agent done",
+        "1 after_agent done",
+    ]
     assert result.final_output == "done"
     assert result.status == "completed"
 
@@ -109,16 +132,19 @@ def test_the_base_methods_may_be_called():
 def test_what_they_return_is_what_goes_on():
     class Change(Middleware):
         async def before_agent(self, context, input):
-            return replace(input, messages=(*input.messages, Message.user("please")))
+            return input.replace(messages=(*input.messages, Message.user("please")))
 
         def before_model(self, context, request):
-            return replace(request, settings=ModelSettings(temperature=1.0), messages=(*request.messages, Message.system("now")))
+            return request.replace(
+                settings=ModelSettings(temperature=1.0),
+                messages=(*request.messages, Message.system("now")),
+            )
 
         async def after_model(self, context, message):
-            return replace(message, content=message.text.upper()) if not message.tool_calls else None
+            return message.replace(content=message.text.upper()) if not message.tool_calls else None
 
         async def wrap_tool(self, context, tool_call, call):
-            return await call(replace(tool_call, arguments='{"text":"changed"}')) + "!"
+            return await call(tool_call.replace(arguments='{"text":"changed"}')) + "!"
 
     result, model = play([Change()])
     first, second = model.requests
@@ -138,7 +164,7 @@ def test_each_sees_what_the_one_before_it_has_made():
             return AgentInput((*input.messages, Message.user(self.word)), input.streaming)
 
         def after_model(self, context, message):
-            return replace(message, content=f"{message.text} {self.word}")
+            return message.replace(content=f"{message.text} {self.word}")
 
     result, model = play([Add("1"), Add("2")], ScriptedModel(["done"]))
     assert [message.text for message in model.requests[0].messages] == ["go", "1", "2"]
@@ -167,7 +193,7 @@ def test_wrap_model_may_answer_without_the_model_or_ask_it_again():
             try:
                 return await call(request)
             except ModelError:
-                return await call(replace(request, messages=(Message.user("shorter"),)))
+                return await call(request.replace(messages=(Message.user("shorter"),)))
 
     result, model = play([Cache()])
     assert (result.final_output, model.requests) == ("cached", [])
@@ -184,7 +210,10 @@ def test_what_each_reply_has_cost_is_counted_when_wrap_model_asks_twice():
             return await call(request)
 
     usage = Usage(10, 5, 1, 1)
-    result, _ = play([Twice()], ScriptedModel([Message.assistant("1", usage=usage), Message.assistant("2", usage=usage)]))
+    result, _ = play(
+        [Twice()],
+        ScriptedModel([Message.assistant("1", usage=usage), Message.assistant("2", usage=usage)]),
+    )
     assert result.usage == usage + usage
 
 
@@ -238,8 +267,16 @@ def test_wrap_tool_may_answer_without_the_tool_or_call_it_again():
             except ValueError:
                 return await call(tool_call)
 
-    result, _ = play([Again()], ScriptedModel([ToolCalls(("flaky", {}), ("echo", {"text": "x"})), "done"]), tools=[flaky, echo])
-    assert {event.message.tool_name: event.message.text for event in result.events if event.message.role == "tool"} == {
+    result, _ = play(
+        [Again()],
+        ScriptedModel([ToolCalls(("flaky", {}), ("echo", {"text": "x"})), "done"]),
+        tools=[flaky, echo],
+    )
+    assert {
+        event.message.tool_name: event.message.text
+        for event in result.events
+        if event.message.role == "tool"
+    } == {
         "flaky": "second",
         "echo": '{"blocked":"echo"}',
     }
@@ -266,7 +303,9 @@ def test_plain_wrappers_may_hand_on_what_they_are_given():
 @pytest.mark.parametrize("method", ["wrap_model", "wrap_tool"])
 def test_plain_wrappers_may_answer_themselves(method):
     answers = {"wrap_model": Message.assistant("done"), "wrap_tool": "x"}
-    made = type("Answer", (Middleware,), {method: lambda self, context, given, call: answers[method]})
+    made = type(
+        "Answer", (Middleware,), {method: lambda self, context, given, call: answers[method]}
+    )
     result, _ = play([made()])
     assert result.status == "completed"
     assert result.final_output == "done"
@@ -296,7 +335,9 @@ def test_an_error_in_one_is_an_error_event(method, kind, streaming):
     result, _ = play([made(), After()], streaming=streaming, on_tool_error="raise")
     assert result.status == "failed"
     assert result.events[-1].error is result.error
-    assert isinstance(result.error if method != "wrap_tool" else result.error.__cause__, LookupError)
+    assert isinstance(
+        result.error if method != "wrap_tool" else result.error.__cause__, LookupError
+    )
     assert len(after) == (method == "after_agent"), "after_agent only after success"
 
 
@@ -311,7 +352,12 @@ def test_an_error_in_wrap_tool_is_as_one_of_the_tool():
 
 
 @pytest.mark.parametrize(
-    ("script", "status"), [([ModelError("down")], "failed"), ([ToolCalls(ask={})], "interrupted"), ([ToolCalls(echo={"text": "x"})] * 2, "failed")]
+    ("script", "status"),
+    [
+        ([ModelError("down")], "failed"),
+        ([ToolCalls(ask={})], "interrupted"),
+        ([ToolCalls(echo={"text": "x"})] * 2, "failed"),
+    ],
 )
 def test_after_agent_is_not_called_when_the_agent_has_not_come_to_its_end(script, status):
     log = []

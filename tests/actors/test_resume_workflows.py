@@ -1,15 +1,19 @@
-"""Workflows whose children wait: who shows it, what encloses whom, and what is played when they go on."""
+"""Workflows whose children wait: who shows it, what encloses whom, and what is played when they go
+on.
+"""
 
 import asyncio
 from concurrent.futures import Future
 
 import pytest
 
+from offbook.actors import Agent, Loop, Parallel, Sequential
+from offbook.runtime import AgentEvent, BreakLoop, Exit, Runner, RunStatus
 from tests.doubles.waiting import Asker, Stage, chain, ids
-from understudy.actors import Agent, Loop, Parallel, Sequential
-from understudy.runtime import AgentEvent, BreakLoop, Exit, Runner, RunStatus
 
-SEQUENTIAL, LOOP, PARALLEL = (f"{kind} workflow interrupted" for kind in ("Sequential", "Loop", "Parallel"))
+SEQUENTIAL, LOOP, PARALLEL = (
+    f"{kind} workflow interrupted" for kind in ("Sequential", "Loop", "Parallel")
+)
 
 
 @pytest.fixture(params=["interrupt", "step"])
@@ -42,8 +46,13 @@ def test_a_child_of_a_sequential_waits_and_the_others_come_after_it(lines, actor
     play = stage(Sequential(name="S", sub_agents=[before, Asker("A"), after]))
     result = play.start()
     assert lines(result) == ['B [S,B] assistant "b"', "A [S,B,A] {Interrupted 1}"]
-    assert [chain(context) for context in result.interrupts] == [["agent:S/agent:A 'A?' root", f"agent:S '{SEQUENTIAL}'"]]
-    assert lines(play.go_on(data="x")) == ['A [S,B,A] assistant "A heard x"', 'C [S,B,A,C] assistant "c"']
+    assert [chain(context) for context in result.interrupts] == [
+        ["agent:S/agent:A 'A?' root", f"agent:S '{SEQUENTIAL}'"]
+    ]
+    assert lines(play.go_on(data="x")) == [
+        'A [S,B,A] assistant "A heard x"',
+        'C [S,B,A,C] assistant "c"',
+    ]
     assert len(before.inputs) == 1
     texts = [message.text for message in after.inputs[0]]
     assert texts == ["q", "For context: [B] said: b.", "For context: [A] said: A heard x."]
@@ -62,7 +71,15 @@ def test_each_child_of_a_sequential_may_wait_in_its_turn(lines, stage):
 
 @pytest.mark.parametrize(("data", "status"), [("exit", "completed"), ("fail", "failed")])
 def test_what_ends_a_sequential_ends_it_after_an_interrupt_too(lines, actor, stage, data, status):
-    play = stage(Sequential(name="O", sub_agents=[Sequential(name="S", sub_agents=[Breaker(name="A"), never := actor("B", "never")]), never2 := actor("C")]))
+    play = stage(
+        Sequential(
+            name="O",
+            sub_agents=[
+                Sequential(name="S", sub_agents=[Breaker(name="A"), never := actor("B", "never")]),
+                never2 := actor("C"),
+            ],
+        )
+    )
     play.start()
     result = play.go_on(data=data)
     assert lines(result)[0] == f'A [O,S,A] assistant "A heard {data}"'
@@ -78,9 +95,15 @@ def test_a_child_of_a_loop_waits_and_the_rounds_go_on_from_there(lines, actor, s
     play = stage(Loop(name="L", sub_agents=[first, Asker("A")], max_iterations=2))
     result = play.start()
     assert lines(result) == ['B [L,B] assistant "b"', "A [L,B,A] {Interrupted 1}"]
-    assert [chain(context) for context in result.interrupts] == [["agent:L/agent:A 'A?' root", f"agent:L '{LOOP}'"]]
+    assert [chain(context) for context in result.interrupts] == [
+        ["agent:L/agent:A 'A?' root", f"agent:L '{LOOP}'"]
+    ]
     result = play.go_on(data="x")
-    assert lines(result) == ['A [L,B,A] assistant "A heard x"', 'B [L,B,A,B] assistant "b"', "A [L,B,A,B,A] {Interrupted 1}"]
+    assert lines(result) == [
+        'A [L,B,A] assistant "A heard x"',
+        'B [L,B,A,B] assistant "b"',
+        "A [L,B,A,B,A] {Interrupted 1}",
+    ]
     result = play.go_on(data="y")
     assert lines(result) == ['A [L,B,A,B,A] assistant "A heard y"']
     assert result.status == "completed"
@@ -88,7 +111,15 @@ def test_a_child_of_a_loop_waits_and_the_rounds_go_on_from_there(lines, actor, s
 
 
 def test_a_break_after_an_interrupt_is_of_the_round_that_it_is_in(lines, actor, stage):
-    play = stage(Sequential(name="S", sub_agents=[Loop(name="L", sub_agents=[Breaker(name="A"), actor("B", "b")]), actor("C", "c")]))
+    play = stage(
+        Sequential(
+            name="S",
+            sub_agents=[
+                Loop(name="L", sub_agents=[Breaker(name="A"), actor("B", "b")]),
+                actor("C", "c"),
+            ],
+        )
+    )
     play.start()
     play.go_on(data="on")
     play.go_on(data="on")
@@ -109,9 +140,15 @@ def test_the_others_finish_and_then_the_parallel_says_who_waits(lines, actor, st
     result = play.start()
     assert lines(result) == ['B [P,B] assistant "b"', "P [P] {Interrupted 2}"]
     parent = f"agent:P '{PARALLEL}'"
-    assert [chain(context) for context in result.interrupts] == [["agent:P/agent:A 'A?' root", parent], ["agent:P/agent:C 'C?' root", parent]]
+    assert [chain(context) for context in result.interrupts] == [
+        ["agent:P/agent:A 'A?' root", parent],
+        ["agent:P/agent:C 'C?' root", parent],
+    ]
     result = play.go_on({ids(result)["A"]: 1, ids(result)["C"]: 3})
-    assert sorted(lines(result)) == ['A [P,A] assistant "A heard 1"', 'C [P,C] assistant "C heard 3"']
+    assert sorted(lines(result)) == [
+        'A [P,A] assistant "A heard 1"',
+        'C [P,C] assistant "C heard 3"',
+    ]
     assert len(b.inputs) == 1
 
 
@@ -130,31 +167,56 @@ def test_no_interrupt_is_shown_while_a_sibling_is_at_work(run, lines, actor):
 
     async def main():
         shown = []
-        async for event in Runner(Parallel(name="P", sub_agents=[Asker("A"), actor("B", "b1", wait, "b2")])).query("q"):
+        async for event in Runner(
+            Parallel(name="P", sub_agents=[Asker("A"), actor("B", "b1", wait, "b2")])
+        ).query("q"):
             shown.append(event)
             if len(shown) == 1:
                 gate.set_result(None)
         return shown
 
-    assert lines(run(main())) == ['B [P,B] assistant "b1"', 'B [P,B] assistant "b2"', "P [P] {Interrupted 1}"]
+    assert lines(run(main())) == [
+        'B [P,B] assistant "b1"',
+        'B [P,B] assistant "b2"',
+        "P [P] {Interrupted 1}",
+    ]
 
 
 def test_lanes_are_joined_in_the_order_of_the_children_after_an_interrupt_too(actor, stage):
     after = actor("Z", "z")
     children = [Asker("A"), actor("B", "b"), Asker("C")]
-    play = stage(Sequential(name="S", sub_agents=[actor("Y", "y"), Parallel(name="P", sub_agents=children), after]))
+    play = stage(
+        Sequential(
+            name="S", sub_agents=[actor("Y", "y"), Parallel(name="P", sub_agents=children), after]
+        )
+    )
     found = ids(play.start())
     found = ids(play.go_on({found["C"]: "c"}))
     play.go_on({found["A"]: "a"})
     said = [message.text.removeprefix("For context: ") for message in after.inputs[0]]
-    assert said == ["q", "[Y] said: y.", "[A] said: A heard a.", "[B] said: b.", "[C] said: C heard c."]
-    assert children[0].inputs[1] == children[0].inputs[0], "no child sees what its siblings say, later either"
-    assert [message.text for message in children[2].inputs[1].messages] == ["q", "For context: [Y] said: y."]
+    assert said == [
+        "q",
+        "[Y] said: y.",
+        "[A] said: A heard a.",
+        "[B] said: b.",
+        "[C] said: C heard c.",
+    ]
+    assert children[0].inputs[1] == children[0].inputs[0], (
+        "no child sees what its siblings say, later either"
+    )
+    assert [message.text for message in children[2].inputs[1].messages] == [
+        "q",
+        "For context: [Y] said: y.",
+    ]
 
 
 def test_a_child_that_has_failed_stays_failed(lines, actor, stage):
     failing, after = actor("B", ValueError("broken")), actor("C", "never")
-    play = stage(Sequential(name="S", sub_agents=[Parallel(name="P", sub_agents=[Asker("A"), failing]), after]))
+    play = stage(
+        Sequential(
+            name="S", sub_agents=[Parallel(name="P", sub_agents=[Asker("A"), failing]), after]
+        )
+    )
     result = play.start()
     assert lines(result)[-1] == "P [S,P] {Interrupted 1}"
     assert result.status is RunStatus.INTERRUPTED
@@ -167,7 +229,12 @@ def test_a_child_that_has_failed_stays_failed(lines, actor, stage):
 
 def test_a_child_that_has_exited_has_exited(lines, actor, stage):
     after = actor("C", "never")
-    play = stage(Sequential(name="S", sub_agents=[Parallel(name="P", sub_agents=[Asker("A"), actor("B", Exit())]), after]))
+    play = stage(
+        Sequential(
+            name="S",
+            sub_agents=[Parallel(name="P", sub_agents=[Asker("A"), actor("B", Exit())]), after],
+        )
+    )
     assert lines(play.start())[-1] == "P [S,P] {Interrupted 1}"
     result = play.go_on(data="x")
     assert lines(result) == ['A [S,P,A] assistant "A heard x"']
@@ -175,13 +242,23 @@ def test_a_child_that_has_exited_has_exited(lines, actor, stage):
 
 
 def test_with_cancel_a_failure_leaves_nobody_to_wait_for(actor, stage):
-    play = stage(Parallel(name="P", sub_agents=[Asker("A"), actor("B", ValueError("broken"))], on_error="cancel"))
+    play = stage(
+        Parallel(
+            name="P", sub_agents=[Asker("A"), actor("B", ValueError("broken"))], on_error="cancel"
+        )
+    )
     assert play.start().status is RunStatus.FAILED
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_with_few_at_once_those_that_wait_do_not_keep_the_others_from_playing(lines, actor, stage, most):
-    play = stage(Parallel(name="P", sub_agents=[Asker("A"), Asker("B"), actor("C", "c")], max_concurrency=most))
+def test_with_few_at_once_those_that_wait_do_not_keep_the_others_from_playing(
+    lines, actor, stage, most
+):
+    play = stage(
+        Parallel(
+            name="P", sub_agents=[Asker("A"), Asker("B"), actor("C", "c")], max_concurrency=most
+        )
+    )
     result = play.start()
     assert lines(result) == ['C [P,C] assistant "c"', "P [P] {Interrupted 2}"]
     assert play.go_on(data=1).status == "completed"
@@ -193,5 +270,8 @@ def test_children_are_known_by_position(lines, stage):
     inner = [Parallel(name=name, sub_agents=[one]) for name in ("P1", "P2")]
     play = stage(Sequential(name="S", sub_agents=inner))
     assert lines(play.start()) == ["P1 [S,P1] {Interrupted 1}"]
-    assert lines(play.go_on(data=1)) == ['A [S,P1,A] assistant "A heard 1"', "P2 [S,P1,P2] {Interrupted 1}"]
+    assert lines(play.go_on(data=1)) == [
+        'A [S,P1,A] assistant "A heard 1"',
+        "P2 [S,P1,P2] {Interrupted 1}",
+    ]
     assert lines(play.go_on(data=2)) == ['A [S,P1,P2,A] assistant "A heard 2"']

@@ -2,8 +2,17 @@
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import AgentEvent, BreakLoop, CustomAction, Exit, Runner, RunStatus, ScriptedModel, ToolCalls
+from offbook.actors import ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import (
+    AgentEvent,
+    BreakLoop,
+    CustomAction,
+    Exit,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    ToolCalls,
+)
 
 
 def play(agent, **options):
@@ -11,8 +20,15 @@ def play(agent, **options):
 
 
 def test_children_play_in_order(lines, actor):
-    result = play(Sequential(name="S", sub_agents=[actor("A", "a1", "a2"), actor("B", "b"), actor("C", "c")]))
-    assert lines(result) == ['A [S,A] assistant "a1"', 'A [S,A] assistant "a2"', 'B [S,A,B] assistant "b"', 'C [S,A,B,C] assistant "c"']
+    result = play(
+        Sequential(name="S", sub_agents=[actor("A", "a1", "a2"), actor("B", "b"), actor("C", "c")])
+    )
+    assert lines(result) == [
+        'A [S,A] assistant "a1"',
+        'A [S,A] assistant "a2"',
+        'B [S,A,B] assistant "b"',
+        'C [S,A,B,C] assistant "c"',
+    ]
     assert result.status is RunStatus.COMPLETED
     assert (result.final_output, result.last_agent) == ("c", "C")
 
@@ -25,12 +41,18 @@ def test_an_empty_sequence_ends_at_once(lines):
 
 
 def test_children_that_say_nothing_are_no_trouble(lines, actor):
-    assert lines(play(Sequential(name="S", sub_agents=[actor("A"), actor("B"), actor("C", "c")]))) == ['C [S,A,B,C] assistant "c"']
+    assert lines(
+        play(Sequential(name="S", sub_agents=[actor("A"), actor("B"), actor("C", "c")]))
+    ) == ['C [S,A,B,C] assistant "c"']
 
 
 def test_a_sequence_emits_nothing_of_its_own(actor):
     deep = Sequential(name="S3", sub_agents=[actor("A", "a")])
-    result = play(Sequential(name="S1", sub_agents=[Sequential(name="S2", sub_agents=[deep]), actor("B", "b")]))
+    result = play(
+        Sequential(
+            name="S1", sub_agents=[Sequential(name="S2", sub_agents=[deep]), actor("B", "b")]
+        )
+    )
     assert [event.agent_name for event in result.events] == ["A", "B"]
 
 
@@ -43,15 +65,26 @@ def test_a_child_begins_when_the_one_before_has_ended(actor):
 
         return write
 
-    play(Sequential(name="S", sub_agents=[actor("A", "a", note("end of A")), actor("B", note("begin of B"), "b")]))
+    play(
+        Sequential(
+            name="S",
+            sub_agents=[actor("A", "a", note("end of A")), actor("B", note("begin of B"), "b")],
+        )
+    )
     assert order == ["end of A", "begin of B"]
 
 
 @pytest.mark.parametrize("error", [ValueError("broken"), AgentEvent(error=ValueError("broken"))])
 def test_an_error_of_a_child_ends_it_there(lines, actor, error):
     never = actor("C", "never")
-    result = play(Sequential(name="S", sub_agents=[actor("A", "a"), actor("B", "b", error, "never"), never]))
-    assert lines(result) == ['A [S,A] assistant "a"', 'B [S,A,B] assistant "b"', "B [S,A,B] error ValueError: broken"]
+    result = play(
+        Sequential(name="S", sub_agents=[actor("A", "a"), actor("B", "b", error, "never"), never])
+    )
+    assert lines(result) == [
+        'A [S,A] assistant "a"',
+        'B [S,A,B] assistant "b"',
+        "B [S,A,B] error ValueError: broken",
+    ]
     assert result.status is RunStatus.FAILED
     assert result.error is result.events[-1].error
     assert never.inputs == []
@@ -71,14 +104,25 @@ def test_an_interrupt_of_a_child_ends_it_there(actor):
         return context.interrupt("which?")
 
     never = actor("C", "never")
-    result = play(Sequential(name="S", sub_agents=[actor("A", "a"), actor("B", ask, "never"), never]))
+    result = play(
+        Sequential(name="S", sub_agents=[actor("A", "a"), actor("B", ask, "never"), never])
+    )
     assert result.status is RunStatus.INTERRUPTED
-    assert [(event.agent_name, event.run_path) for event in result.events] == [("A", ("S", "A")), ("B", ("S", "A", "B"))]
+    assert [(event.agent_name, event.run_path) for event in result.events] == [
+        ("A", ("S", "A")),
+        ("B", ("S", "A", "B")),
+    ]
     assert [context.info for context in result.interrupts] == ["which?"]
     assert never.inputs == []
 
 
-@pytest.mark.parametrize("wrap", [lambda inner: Sequential(name="In", sub_agents=[inner]), lambda inner: Loop(name="In", sub_agents=[inner])])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda inner: Sequential(name="In", sub_agents=[inner]),
+        lambda inner: Loop(name="In", sub_agents=[inner]),
+    ],
+)
 def test_the_exit_of_an_inner_workflow_exits_all_that_enclose_it(lines, actor, wrap):
     middle = Sequential(name="Mid", sub_agents=[wrap(actor("A", "a", Exit())), actor("B", "never")])
     result = play(Sequential(name="Out", sub_agents=[middle, actor("C", "never")]))
@@ -87,9 +131,16 @@ def test_the_exit_of_an_inner_workflow_exits_all_that_enclose_it(lines, actor, w
 
 
 def test_the_exit_tool_of_a_chat_model_agent_ends_the_sequence(lines, actor):
-    a = ChatModelAgent(name="A", model=ScriptedModel([ToolCalls(exit={"final_result": "R"}), "never"]), exit_tool=True)
+    a = ChatModelAgent(
+        name="A",
+        model=ScriptedModel([ToolCalls(exit={"final_result": "R"}), "never"]),
+        exit_tool=True,
+    )
     result = play(Sequential(name="S", sub_agents=[a, actor("B", "never")]))
-    assert lines(result) == ['A [S,A] assistant "" tc(exit {"final_result":"R"})', 'A [S,A] tool(exit) "R" {Exit}']
+    assert lines(result) == [
+        'A [S,A] assistant "" tc(exit {"final_result":"R"})',
+        'A [S,A] tool(exit) "R" {Exit}',
+    ]
     assert result.final_output == "R"
 
 
@@ -105,17 +156,23 @@ def test_the_exit_of_a_tool_ends_the_sequence(lines, actor):
 
 
 def test_a_custom_action_is_only_carried(lines, actor):
-    result = play(Sequential(name="S", sub_agents=[actor("A", CustomAction({"x": 1})), actor("B", "b")]))
+    result = play(
+        Sequential(name="S", sub_agents=[actor("A", CustomAction({"x": 1})), actor("B", "b")])
+    )
     assert lines(result) == ["A [S,A] {CustomAction {'x': 1}}", 'B [S,A,B] assistant "b"']
 
 
 def test_a_break_outside_of_any_loop_breaks_nothing(lines, actor):
     result = play(Sequential(name="S", sub_agents=[actor("A", BreakLoop(), "a"), actor("B", "b")]))
-    assert lines(result) == ["A [S,A] {BreakLoop by A, not done, iteration None}", 'A [S,A] assistant "a"', 'B [S,A,B] assistant "b"']
+    assert lines(result) == [
+        "A [S,A] {BreakLoop by A, not done, iteration None}",
+        'A [S,A] assistant "a"',
+        'B [S,A,B] assistant "b"',
+    ]
 
 
 def test_an_exit_s_generator_is_closed(actor):
-    from understudy.actors import Agent
+    from offbook.actors import Agent
 
     closed = []
 
@@ -134,14 +191,19 @@ def test_the_result_of_a_parallel_failing_in_a_sequence_stops_what_encloses_it(l
     never = actor("C", "never")
     p = Parallel(name="P", sub_agents=[actor("A", ValueError("broken")), actor("B", "b")])
     result = play(Sequential(name="S", sub_agents=[p, never]))
-    assert sorted(lines(result)) == ["A [S,P,A] error ValueError: broken", 'B [S,P,B] assistant "b"']
+    assert sorted(lines(result)) == [
+        "A [S,P,A] error ValueError: broken",
+        'B [S,P,B] assistant "b"',
+    ]
     assert result.status is RunStatus.FAILED
     assert never.inputs == []
 
 
 @pytest.mark.parametrize("length", [1, 50])
 def test_a_long_sequence_is_a_long_path(actor, length):
-    result = play(Sequential(name="S", sub_agents=[actor(f"A{number}", "x") for number in range(length)]))
+    result = play(
+        Sequential(name="S", sub_agents=[actor(f"A{number}", "x") for number in range(length)])
+    )
     assert result.events[-1].run_path == ("S", *(f"A{number}" for number in range(length)))
 
 
@@ -150,8 +212,12 @@ def test_one_definition_plays_in_many_runs_at_once(run, actor):
 
     async def main():
         runner = Runner(Sequential(name="S", sub_agents=[actor("A", "a"), actor("B", "b")]))
-        results = await asyncio.gather(*(_finished(runner.query(f"q{number}")) for number in range(20)))
-        assert [[event.message.text for event in result.events] for result in results] == [["a", "b"]] * 20
+        results = await asyncio.gather(
+            *(_finished(runner.query(f"q{number}")) for number in range(20))
+        )
+        assert [[event.message.text for event in result.events] for result in results] == [
+            ["a", "b"]
+        ] * 20
 
     async def _finished(one):
         return await one

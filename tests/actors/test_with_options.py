@@ -2,9 +2,28 @@
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent, DeterministicTransfer, Sequential, Supervisor, ToolContext, tool
-from understudy.actors.agents_sdk import Agent as SdkAgent
-from understudy.runtime import AgentEvent, AgentHooks, MemoryStore, ModelOptions, Options, Restart, Runner, ScriptedModel, ToolCalls, ToolOptions, UsageError
+from offbook.actors import (
+    Agent,
+    ChatModelAgent,
+    DeterministicTransfer,
+    Sequential,
+    Supervisor,
+    ToolContext,
+    tool,
+)
+from offbook.runtime import (
+    AgentEvent,
+    AgentHooks,
+    MemoryStore,
+    ModelOptions,
+    Options,
+    Restart,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    ToolOptions,
+    UsageError,
+)
 
 
 class Reader(Agent):
@@ -32,14 +51,30 @@ class Noting(AgentHooks):
 
 def test_a_copy_has_the_options_and_the_agent_stays_as_it_was(actor):
     agent, hooks, restart = actor("A", history="lane"), AgentHooks(), Restart(max_restarts=1)
-    copy = agent.with_options(history="input_only", hooks=hooks, on_failure=restart, disallow_transfer_to_parent=True)
+    copy = agent.with_options(
+        history="input_only", hooks=hooks, on_failure=restart, disallow_transfer_to_parent=True
+    )
     assert (type(copy), copy.name, copy.description) == (type(agent), "A", "plays A")
-    assert (copy.history, copy.hooks, copy.on_failure, copy.disallow_transfer_to_parent) == ("input_only", hooks, restart, True)
-    assert (agent.history, agent.hooks, agent.on_failure, agent.disallow_transfer_to_parent) == ("lane", None, None, False)
+    assert (copy.history, copy.hooks, copy.on_failure, copy.disallow_transfer_to_parent) == (
+        "input_only",
+        hooks,
+        restart,
+        True,
+    )
+    assert (agent.history, agent.hooks, agent.on_failure, agent.disallow_transfer_to_parent) == (
+        "lane",
+        None,
+        None,
+        False,
+    )
 
 
 def test_an_option_that_is_not_named_stays(actor):
-    copy = actor("A", history="isolated").with_options(disallow_transfer_to_parent=True).with_options(hooks=AgentHooks())
+    copy = (
+        actor("A", history="isolated")
+        .with_options(disallow_transfer_to_parent=True)
+        .with_options(hooks=AgentHooks())
+    )
     assert (copy.history, copy.disallow_transfer_to_parent) == ("isolated", True)
     assert copy.with_options(history=None).history is None
 
@@ -48,7 +83,9 @@ def test_a_copy_that_must_not_hand_back_is_not_told_of_its_parent():
     model = ScriptedModel(["done"])
     child = ChatModelAgent(name="Child", model=model).with_options(disallow_transfer_to_parent=True)
     to_child = ToolCalls(transfer_to_agent={"agent_name": "Child"})
-    Runner(ChatModelAgent(name="Parent", model=ScriptedModel([to_child]), sub_agents=[child])).query("q").result().raise_for_error()
+    Runner(
+        ChatModelAgent(name="Parent", model=ScriptedModel([to_child]), sub_agents=[child])
+    ).query("q").result().raise_for_error()
     assert model.requests[0].tools == ()
 
 
@@ -61,7 +98,11 @@ def test_a_copy_rewrites_history_in_its_own_way():
 
 def test_options_of_the_copys_runs_are_fixed_and_those_of_a_run_go_before_them():
     seen = []
-    copy = Reader("A", seen).with_options(options=Options(x=1, y=1)).with_options(options={"y": 2, "z": 2})
+    copy = (
+        Reader("A", seen)
+        .with_options(options=Options(x=1, y=1))
+        .with_options(options={"y": 2, "z": 2})
+    )
     runner = Runner(Sequential(name="S", sub_agents=[copy, Reader("B", seen)]))
     runner.query("q", options=Options(z=3)).result().raise_for_error()
     assert seen == [{"x": 1, "y": 2, "z": 3}, {"z": 3}]
@@ -77,10 +118,14 @@ def test_options_of_models_and_tools_are_fixed():
 
     model = ScriptedModel([ToolCalls(look={}), "done"] * 2)
     agent = ChatModelAgent(name="A", model=model, tools=[look])
-    copy = agent.with_options(options=[ModelOptions(temperature=0.5, max_tokens=9), ToolOptions(deep=True)])
+    copy = agent.with_options(
+        options=[ModelOptions(temperature=0.5, max_tokens=9), ToolOptions(deep=True)]
+    )
     Runner(copy).query("q", options=ModelOptions(max_tokens=5)).result().raise_for_error()
     Runner(agent).query("q").result().raise_for_error()
-    assert [(request.settings.temperature, request.settings.max_tokens) for request in model.requests] == [(0.5, 5)] * 2 + [(None, None)] * 2
+    assert [
+        (request.settings.temperature, request.settings.max_tokens) for request in model.requests
+    ] == [(0.5, 5)] * 2 + [(None, None)] * 2
     assert seen == [{"deep": True}, {}]
 
 
@@ -99,7 +144,9 @@ def test_generate_of_a_copy_is_with_its_options(run):
 
 def test_a_supervisor_keeps_what_was_fixed_for_the_agent_that_it_plays_as():
     hooks, model = Noting(), ScriptedModel(["done"])
-    boss = ChatModelAgent(name="Boss", model=model).with_options(options=ModelOptions(temperature=0.5))
+    boss = ChatModelAgent(name="Boss", model=model).with_options(
+        options=ModelOptions(temperature=0.5)
+    )
     team = Supervisor(supervisor=boss, sub_agents=[Reader("A", [])]).with_options(hooks=hooks)
     Runner(team).query("q").result().raise_for_error()
     assert model.requests[0].settings.temperature == 0.5
@@ -108,18 +155,17 @@ def test_a_supervisor_keeps_what_was_fixed_for_the_agent_that_it_plays_as():
 
 def test_a_deterministic_transfer_has_them_for_what_plays():
     seen, hooks = [], Noting()
-    back = DeterministicTransfer(Reader("A", seen), to=["B"]).with_options(options={"x": 1}, hooks=hooks, disallow_transfer_to_parent=True)
+    back = DeterministicTransfer(Reader("A", seen), to=["B"]).with_options(
+        options={"x": 1}, hooks=hooks, disallow_transfer_to_parent=True
+    )
     assert back.disallow_transfer_to_parent
-    root = ChatModelAgent(name="R", model=ScriptedModel([ToolCalls(transfer_to_agent={"agent_name": "A"})]), sub_agents=[back])
+    root = ChatModelAgent(
+        name="R",
+        model=ScriptedModel([ToolCalls(transfer_to_agent={"agent_name": "A"})]),
+        sub_agents=[back],
+    )
     Runner(root).query("q").result()
     assert (seen, hooks.seen) == ([{"x": 1}], ["A"])
-
-
-def test_a_clone_by_the_agents_sdk_has_what_was_fixed():
-    agent = SdkAgent("A", model=ScriptedModel(["done"])).with_options(options={"x": 1}, history="input_only")
-    clone = agent.clone(name="B")
-    assert (clone.history, clone.fixed_options) == ("input_only", agent.fixed_options)
-    assert Runner(clone).query("q").result().text == "done"
 
 
 def test_fixed_options_count_when_a_run_is_resumed():
@@ -130,21 +176,27 @@ def test_fixed_options_count_when_a_run_is_resumed():
         seen.append(dict(context.options))
         return "x"
 
-    agent = ChatModelAgent(name="A", model=ScriptedModel([ToolCalls(look={}), "done"]), tools=[look]).with_options(options=ToolOptions(deep=True))
+    agent = ChatModelAgent(
+        name="A", model=ScriptedModel([ToolCalls(look={}), "done"]), tools=[look]
+    ).with_options(options=ToolOptions(deep=True))
     runner = Runner(agent, store=MemoryStore())
     asked = runner.query("q", checkpoint_id="c").result()
     assert asked.interrupts
-    assert runner.resume("c", data=True).result().final_message.text == "done"
+    assert runner.approve(asked.interrupts[0]).result().final_message.text == "done"
     assert seen == [{"deep": True}]
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"name": "B"}, r"with_options\(name=...\) is unknown. Known are options, disallow_transfer_to_parent, history, hooks, on_failure"),
+        (
+            {"name": "B"},
+            r"with_options\(name=...\) is unknown. Known are options, "
+            r"disallow_transfer_to_parent, history, hooks, on_failure",
+        ),
         ({"history": "all"}, "history='all' is unknown"),
         ({"hooks": 1}, "are no AgentHooks"),
-        ({"on_failure": "restart"}, "give Restart"),
+        ({"on_failure": "restart"}, "pass Restart"),
         ({"options": [1]}, "options: 1 is none"),
     ],
 )

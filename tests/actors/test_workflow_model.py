@@ -1,4 +1,6 @@
-"""Any tree of workflows plays as the rules of `Sequential`, `Loop` and `Parallel` say, told a second time as a plain function."""
+"""Any tree of workflows plays as the rules of `Sequential`, `Loop` and `Parallel` say, told a
+second time as a plain function.
+"""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -6,8 +8,8 @@ from dataclasses import dataclass, field
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from understudy.actors import Loop, Parallel, Sequential
-from understudy.runtime import BreakLoop, Exit, Runner, RunStatus
+from offbook.actors import Loop, Parallel, Sequential
+from offbook.runtime import BreakLoop, Exit, Runner, RunStatus
 
 STEPS = st.sampled_from(["say", "say", "say", "break", "exit", "error"])
 
@@ -28,7 +30,12 @@ class Flow:
 
 TREES = st.recursive(
     st.builds(Leaf, st.lists(STEPS, max_size=3)),
-    lambda inner: st.builds(Flow, st.sampled_from(["seq", "seq", "loop", "loop", "par"]), st.lists(inner, max_size=3), st.integers(1, 3)),
+    lambda inner: st.builds(
+        Flow,
+        st.sampled_from(["seq", "seq", "loop", "loop", "par"]),
+        st.lists(inner, max_size=3),
+        st.integers(1, 3),
+    ),
     max_leaves=8,
 )
 
@@ -49,7 +56,10 @@ class Model:
         self.inputs = []
 
     def play(self, tree, base, loop, before, said):
-        """`before` and `said` are what its lane shows: of others, and its own. Returns how it ended, and whether it has broken a loop."""
+        """`before` and `said` are what its lane shows: of others, and its own.
+
+        Returns how it ended, and whether it has broken a loop.
+        """
         path = (*base, tree.name)
         if isinstance(tree, Leaf):
             return self.leaf(tree, path, loop, before, said)
@@ -87,7 +97,18 @@ class Model:
 
     def leaf(self, tree, path, loop, before, said):
         where = f"{tree.name} [{','.join(path)}]"
-        self.inputs.append((tree.name, ["q", *(text if who == tree.name else f"For context: [{who}] said: {text}." for who, text in (*before, *said))]))
+        self.inputs.append(
+            (
+                tree.name,
+                [
+                    "q",
+                    *(
+                        text if who == tree.name else f"For context: [{who}] said: {text}."
+                        for who, text in (*before, *said)
+                    ),
+                ],
+            )
+        )
         broke = False
         for place, step in enumerate(tree.plan):
             if step == "say":
@@ -96,7 +117,10 @@ class Model:
             elif step == "break":
                 done = loop is not None
                 broke = broke or done
-                self.lines.append(f"{where} {{BreakLoop by {tree.name}, {'done' if done else 'not done'}, iteration {loop}}}")
+                self.lines.append(
+                    f"{where} {{BreakLoop by {tree.name}, {'done' if done else 'not done'}, "
+                    f"iteration {loop}}}"
+                )
             elif step == "exit":
                 self.lines.append(f"{where} {{Exit}}")
                 return "exited", False
@@ -109,7 +133,9 @@ class Model:
 def build(tree, actor, leaves):
     if isinstance(tree, Leaf):
         made = {"break": BreakLoop(), "exit": Exit(), "error": ValueError("broken")}
-        leaves.append(actor(tree.name, *(made.get(step, str(place)) for place, step in enumerate(tree.plan))))
+        leaves.append(
+            actor(tree.name, *(made.get(step, str(place)) for place, step in enumerate(tree.plan)))
+        )
         return leaves[-1]
     children = [build(child, actor, leaves) for child in tree.children]
     if tree.kind == "seq":
@@ -119,7 +145,9 @@ def build(tree, actor, leaves):
     return Parallel(name=tree.name, sub_agents=children, max_concurrency=1)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(TREES)
 def test_every_tree_of_workflows_plays_as_the_rules_say(actor, lines, tree):
     named(tree, iter(range(100)))
@@ -129,10 +157,14 @@ def test_every_tree_of_workflows_plays_as_the_rules_say(actor, lines, tree):
     assert lines(result) == model.lines
     assert result.status is (RunStatus.FAILED if kind == "failed" else RunStatus.COMPLETED)
     for leaf in leaves:
-        assert [[message.text for message in given] for given in leaf.inputs] == [texts for name, texts in model.inputs if name == leaf.name]
+        assert [[message.text for message in given] for given in leaf.inputs] == [
+            texts for name, texts in model.inputs if name == leaf.name
+        ]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(TREES, st.integers(0, 3))
 def test_a_tree_in_a_deeper_place_plays_the_same(actor, lines, tree, depth):
     named(tree, iter(range(100)))
@@ -141,11 +173,15 @@ def test_a_tree_in_a_deeper_place_plays_the_same(actor, lines, tree, depth):
     for level in range(depth):
         deep = Sequential(name=f"S{level}", sub_agents=[deep])
     shallow, found = (Runner(one).query("q").result(10) for one in (bare, deep))
-    assert [event.run_path[depth:] for event in found.events] == [event.run_path for event in shallow.events]
+    assert [event.run_path[depth:] for event in found.events] == [
+        event.run_path for event in shallow.events
+    ]
     assert found.status is shallow.status
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(TREES)
 def test_with_room_for_one_event_a_consumer_sees_the_same(run, actor, lines, tree):
     named(tree, iter(range(100)))
@@ -158,9 +194,13 @@ def test_with_room_for_one_event_a_consumer_sees_the_same(run, actor, lines, tre
     assert lines(run(main())) == model.lines
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(TREES, st.integers(0, 4), st.sampled_from([1, 2, 1024]))
-def test_a_consumer_that_goes_away_after_any_event_leaves_nothing_behind(run, actor, lines, tree, seen, room):
+def test_a_consumer_that_goes_away_after_any_event_leaves_nothing_behind(
+    run, actor, lines, tree, seen, room
+):
     named(tree, iter(range(100)))
     model = Model()
     model.play(tree, (), None, [], [])
@@ -178,9 +218,13 @@ def test_a_consumer_that_goes_away_after_any_event_leaves_nothing_behind(run, ac
     assert lines(run(main())) == model.lines[: seen + 1]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(TREES, st.integers(0, 30))
-def test_a_run_that_is_cancelled_at_any_time_has_shown_a_beginning_of_it_and_ends(run, actor, lines, tree, turns):
+def test_a_run_that_is_cancelled_at_any_time_has_shown_a_beginning_of_it_and_ends(
+    run, actor, lines, tree, turns
+):
     named(tree, iter(range(100)))
     model = Model()
     model.play(tree, (), None, [], [])

@@ -14,7 +14,9 @@ ROOT = Path(__file__).parents[2]
 def test_both_servers_are_measured_in_turns(tmp_path):
     output = tmp_path / "a2a.json"
     command = [sys.executable, "-m", "benchmarks", "a2a", "--quick", "--output", str(output)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100
+    )
     assert done.returncode == 0, done.stderr
     rounds = json.loads(output.read_text())["rounds"]
     assert {what.split(",")[0] for what in rounds} == {"unary", "streams"}

@@ -12,7 +12,18 @@ AGENTS = Path(__file__).parents[2] / "benchmarks" / "agents.py"
 
 def run_quickly(output, *options):
     # Without the peers, which are not the project's, and which take long to import.
-    command = [sys.executable, str(AGENTS), "--quick", "--no-plot", "--output", str(output), *options, "--against", "understudy", "bare"]
+    command = [
+        sys.executable,
+        str(AGENTS),
+        "--quick",
+        "--no-plot",
+        "--output",
+        str(output),
+        *options,
+        "--against",
+        "offbook",
+        "bare",
+    ]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(output.read_text()), done.stdout
@@ -21,15 +32,27 @@ def run_quickly(output, *options):
 def test_one_workload_is_measured_alone(tmp_path):
     document, shown = run_quickly(tmp_path / "turns.json", "--only", "W2")
     assert {(one["measure"], one["contender"]) for one in document["series"]} == {
-        (measure, contender) for measure in ("turn", "turns_at_once", "turns_alive") for contender in ("understudy", "bare")
+        (measure, contender)
+        for measure in ("turn", "turns_at_once", "turns_alive")
+        for contender in ("offbook", "bare")
     }
-    assert all(one["per_second"]["median"] > 0 and one["cpu_seconds_per_operation"] > 0 for one in document["series"])
+    assert all(
+        one["per_second"]["median"] > 0 and one["cpu_seconds_per_operation"] > 0
+        for one in document["series"]
+    )
     assert not document["sessions"]
     assert "W2 one turn" in shown
 
 
 def test_a_workload_that_there_is_not_is_refused_by_name(tmp_path):
-    command = [sys.executable, str(AGENTS), "--only", "W99", "--output", str(tmp_path / "none.json")]
+    command = [
+        sys.executable,
+        str(AGENTS),
+        "--only",
+        "W99",
+        "--output",
+        str(tmp_path / "none.json"),
+    ]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 2
     assert "--only W99" in done.stderr
@@ -40,9 +63,16 @@ def test_a_workload_that_there_is_not_is_refused_by_name(tmp_path):
 def test_the_quick_run_measures_everything_and_judges_it_by_the_budgets(tmp_path):
     document, shown = run_quickly(tmp_path / "agents.json")
     assert {one["measure"] for one in document["series"]} == set(document["loads"])
-    assert {(one["contender"], one["own_tool"]) for one in document["definitions"]} == {("understudy", False), ("understudy", True)}
-    assert {one["contender"] for one in document["sessions"]} == {"understudy", "bare"}
-    assert {one["module"] for one in document["imports"]} == {"understudy.actors", "openai", "pydantic"}
+    assert {(one["contender"], one["own_tool"]) for one in document["definitions"]} == {
+        ("offbook", False),
+        ("offbook", True),
+    }
+    assert {one["contender"] for one in document["sessions"]} == {"offbook", "bare"}
+    assert {one["module"] for one in document["imports"]} == {
+        "offbook.actors",
+        "openai",
+        "pydantic",
+    }
     judged = {budget["what"].partition(" ")[0] for budget in document["budgets"]}
     assert {"W1", "W2", "W2c", "W3", "W4", "W7", "W8"} <= judged
     assert "Budgets" in shown
@@ -51,11 +81,21 @@ def test_the_quick_run_measures_everything_and_judges_it_by_the_budgets(tmp_path
 @pytest.mark.slow
 def test_what_it_costs_to_keep_runs_is_measured(tmp_path):
     output = tmp_path / "durable.json"
-    command = [sys.executable, str(AGENTS.with_name("durable.py")), "--quick", "--output", str(output)]
+    command = [
+        sys.executable,
+        str(AGENTS.with_name("durable.py")),
+        "--quick",
+        "--output",
+        str(output),
+    ]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     figures = json.loads(output.read_text())["figures"]
     durabilities = [f"runs, durability={name!r}" for name in ("none", "interrupt", "step")]
-    assert {one["what"] for one in figures} == {*durabilities, "sessions woken", "unfinished runs recovered"}
+    assert {one["what"] for one in figures} == {
+        *durabilities,
+        "sessions woken",
+        "unfinished runs recovered",
+    }
     assert {one["store"] for one in figures} == {"memory", "sqlite"}
     assert all(rate > 0 for one in figures for rate in one["rounds"])

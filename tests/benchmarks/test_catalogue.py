@@ -1,4 +1,6 @@
-"""`python -m benchmarks` finds its benchmarks by a convention, and imports none of them to list them."""
+"""`python -m benchmarks` finds its benchmarks by a convention, and imports none of them to list
+them.
+"""
 
 import subprocess
 import sys
@@ -12,7 +14,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def call(*arguments):
-    return subprocess.run([sys.executable, "-m", "benchmarks", *arguments], check=False, capture_output=True, text=True, cwd=ROOT)
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
 
 
 def test_the_list_has_a_line_for_each_benchmark():
@@ -24,7 +32,10 @@ def test_the_list_has_a_line_for_each_benchmark():
 
 
 def test_a_module_with_a_function_main_is_a_benchmark_even_if_its_library_is_missing(tmp_path):
-    (tmp_path / "fast.py").write_text('"""How fast it is.\n\nMore of it.\n"""\nimport no_such_library\n\n\ndef main() -> None: ...\n')
+    (tmp_path / "fast.py").write_text(
+        '"""How fast it is.\n\nMore of it.\n"""\nimport no_such_library\n\n\ndef main() -> '
+        "None: ...\n"
+    )
     (tmp_path / "parts.py").write_text('"""No benchmark: it has no main."""\n')
     (tmp_path / "_hidden.py").write_text('"""Private."""\ndef main() -> None: ...\n')
     assert catalogue(tmp_path) == {"fast": "How fast it is."}

@@ -1,4 +1,6 @@
-"""Growth: what is flat and what is linear is said to be, and what should be and is not is said, too."""
+"""Growth: what is flat and what is linear is said to be, and what should be and is not is said,
+too.
+"""
 
 import json
 import subprocess
@@ -15,14 +17,28 @@ ROOT = Path(__file__).parents[2]
 
 
 def answer(key, exponent):
-    return Answer(QUESTIONS[key], {size: [1e-4 * size**exponent * noise for noise in (0.99, 1.0, 1.02)] for size in QUESTIONS[key].sizes})
+    return Answer(
+        QUESTIONS[key],
+        {
+            size: [1e-4 * size**exponent * noise for noise in (0.99, 1.0, 1.02)]
+            for size in QUESTIONS[key].sizes
+        },
+    )
 
 
 def test_each_question_has_what_measures_it():
     assert set(QUESTIONS) == set(MEASURES)
 
 
-@pytest.mark.parametrize(("key", "exponent", "fine"), [("transfers", 0.0, True), ("transfers", 0.5, False), ("history", 1.0, True), ("history", 2.0, False)])
+@pytest.mark.parametrize(
+    ("key", "exponent", "fine"),
+    [
+        ("transfers", 0.0, True),
+        ("transfers", 0.5, False),
+        ("history", 1.0, True),
+        ("history", 2.0, False),
+    ],
+)
 def test_growth_is_judged_by_what_it_should_be(key, exponent, fine):
     found = answer(key, exponent)
     assert found.fit.exponent == pytest.approx(exponent, abs=0.01)

@@ -1,4 +1,6 @@
-"""The benchmark of spoken sessions: a small run against the real server in a process of its own, and its tables, on figures that are known."""
+"""The benchmark of spoken sessions: a small run against the real server in a process of its own,
+and its tables, on figures that are known.
+"""
 
 import json
 import subprocess
@@ -35,8 +37,8 @@ OWN = {
 
 def test_a_budget_is_kept_or_missed_by_the_median_of_the_rounds():
     slow = {**OWN, "output": {"cpu": 1.0, "wall": 1.0}}
-    rounds = {"bare": [BARE] * 3, "understudy": [OWN, slow, OWN]}
-    assert median_of(rounds, "understudy", "output", "cpu") == 1.5e-5
+    rounds = {"bare": [BARE] * 3, "offbook": [OWN, slow, OWN]}
+    assert median_of(rounds, "offbook", "output", "cpu") == 1.5e-5
     kept = {one["what"]: one["kept"] for one in as_rows(rounds)}
     assert {what for what, is_kept in kept.items() if not is_kept} == {
         "CPU for an input chunk, beside bare",
@@ -45,8 +47,12 @@ def test_a_budget_is_kept_or_missed_by_the_median_of_the_rounds():
 
 
 def test_the_table_says_which_contender_is_missing():
-    text = as_markdown({"bare": [BARE], "understudy": [OWN]}, {"openai-agents": "`agents` is not installed"}, ["# Heading"])
-    assert "| understudy | 15.0 µs |" in text
+    text = as_markdown(
+        {"bare": [BARE], "offbook": [OWN]},
+        {"openai-agents": "`agents` is not installed"},
+        ["# Heading"],
+    )
+    assert "| offbook | 15.0 µs |" in text
     assert "openai-agents is not measured: `agents` is not installed." in text
     assert "beside the SDK" not in text
     assert "| CPU for an output chunk, beside bare | at most 1.60 x | 1.50 x | kept |" in text
@@ -57,12 +63,14 @@ def test_the_table_says_which_contender_is_missing():
 def test_a_small_run_measures_each_contender_that_is_installed(tmp_path):
     output = tmp_path / "realtime.json"
     command = [sys.executable, "-m", "benchmarks", "realtime", "--quick", "--output", str(output)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
+    )
     assert done.returncode == 0, done.stderr
     made = json.loads(output.read_text())
     assert {*made["rounds"], *made["missing"]} == set(CONTENDERS)
-    assert {"bare", "understudy", "openai"} <= set(made["rounds"])
+    assert {"bare", "offbook", "openai"} <= set(made["rounds"])
     for name, rounds in made["rounds"].items():
-        assert set(rounds[0]) == {*COMMON, *(MINE if name == "understudy" else ())}
+        assert set(rounds[0]) == {*COMMON, *(MINE if name == "offbook" else ())}
         assert rounds[0]["output"]["cpu"] > 0
     assert output.with_suffix(".md").read_text().startswith("# Spoken sessions")

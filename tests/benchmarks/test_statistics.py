@@ -15,7 +15,9 @@ def compare_rounds(first, second, **options):
 
 
 def rounds(seed, *, faster=1.0, blocks=10, pairs=6, of_process=0.02, of_round=0.02, of_machine=0.2):
-    """Two contenders, the second `faster` by that factor; processes, rounds and the machine under both have noise of their own."""
+    """Two contenders, the second `faster` by that factor; processes, rounds and the machine under
+    both have noise of their own.
+    """
     chance = random.Random(seed)
     first, second = [], []
     for _ in range(blocks):
@@ -58,7 +60,12 @@ def test_a_difference_below_the_least_that_counts_is_none_however_sure():
 
 def test_many_rounds_of_two_processes_do_not_make_up_for_few_processes():
     """Each process has a speed of its own: more of its rounds do not make the code's surer."""
-    verdicts = [compare_rounds(*rounds(seed, blocks=8, pairs=20, of_process=0.05, of_round=0.002, of_machine=0.0)).verdict for seed in range(40)]
+    verdicts = [
+        compare_rounds(
+            *rounds(seed, blocks=8, pairs=20, of_process=0.05, of_round=0.002, of_machine=0.0)
+        ).verdict
+        for seed in range(40)
+    ]
     assert sum(verdict != "no difference that this run can see" for verdict in verdicts) <= 4
 
 
@@ -73,7 +80,16 @@ def test_a_comparison_without_rounds_is_refused():
         compare_rounds([[]], [[]])
 
 
-@pytest.mark.parametrize(("exponent", "shape"), [(0.0, "flat"), (-0.5, "falling"), (0.5, "less than linear"), (1.0, "linear"), (2.0, "more than linear")])
+@pytest.mark.parametrize(
+    ("exponent", "shape"),
+    [
+        (0.0, "flat"),
+        (-0.5, "falling"),
+        (0.5, "less than linear"),
+        (1.0, "linear"),
+        (2.0, "more than linear"),
+    ],
+)
 def test_the_exponent_of_a_power_is_found_and_named(exponent, shape):
     fit = fit_power([(size, 3.0 * size**exponent) for size in (1, 10, 100, 1_000)])
     assert fit.exponent == pytest.approx(exponent)
@@ -84,7 +100,9 @@ def test_the_exponent_of_a_power_is_found_and_named(exponent, shape):
 
 def test_the_error_of_an_exponent_grows_with_the_noise():
     chance = random.Random(1)
-    noisy = fit_power([(size, size * chance.lognormvariate(0, 0.3)) for size in (1, 3, 10, 30, 100, 300)])
+    noisy = fit_power(
+        [(size, size * chance.lognormvariate(0, 0.3)) for size in (1, 3, 10, 30, 100, 300)]
+    )
     assert 0.02 < noisy.error < 0.2
     assert abs(noisy.exponent - 1) < 4 * noisy.error
 

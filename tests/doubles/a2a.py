@@ -1,7 +1,10 @@
-"""A served agent over real HTTP: a uvicorn on the test's own loop, the SDK's client, and requests by hand."""
+"""A served agent over real HTTP: a uvicorn on the test's own loop, the SDK's client, and requests
+by hand.
+"""
 
 import asyncio
 import contextlib
+import itertools
 import json
 import socket
 
@@ -10,10 +13,11 @@ import uvicorn
 from a2a.client import ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 
-from understudy.actors import Agent
-from understudy.runtime import AgentEvent, CustomAction
+from offbook.actors import Agent
+from offbook.runtime import AgentEvent, CustomAction
 
 VERSION = {"A2A-Version": "1.0"}
+_numbers = itertools.count(1)
 
 
 class Scripted(Agent):
@@ -25,7 +29,13 @@ class Scripted(Agent):
 
     async def run(self, input, context):
         async for event in self.play(input, context):
-            yield event if isinstance(event, AgentEvent) else AgentEvent.say(event) if isinstance(event, str) else AgentEvent.of(action=CustomAction(event))
+            yield (
+                event
+                if isinstance(event, AgentEvent)
+                else AgentEvent.say(event)
+                if isinstance(event, str)
+                else AgentEvent.of(action=CustomAction(event))
+            )
 
 
 def scripted(play, **options):
@@ -35,9 +45,12 @@ def scripted(play, **options):
 @contextlib.asynccontextmanager
 async def serving(app, **config):
     """Serve the app, and give its address."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # as `understudy serve` has it
+    # As `offbook serve` has it.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=2, lifespan="on", **config))
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=2, lifespan="on", **config)
+    )
     task = asyncio.create_task(server.serve(sockets=[listening]))
     while not server.started:
         if task.done():
@@ -55,7 +68,11 @@ async def serving(app, **config):
 
 async def _end_watcher():
     """What sse-starlette leaves on a loop, once in its life, to see that the server stops."""
-    left = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__name__", "") == "_shutdown_watcher"]
+    left = [
+        task
+        for task in asyncio.all_tasks()
+        if getattr(task.get_coro(), "__name__", "") == "_shutdown_watcher"
+    ]
     for task in left:
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
@@ -63,7 +80,12 @@ async def _end_watcher():
 
 def message(text="hello", **fields):
     parts = fields.pop("parts", [{"text": text}])
-    return {"messageId": fields.pop("messageId", "m"), "role": "ROLE_USER", "parts": parts, **fields}
+    return {
+        "messageId": fields.pop("messageId", None) or f"m{next(_numbers)}",
+        "role": "ROLE_USER",
+        "parts": parts,
+        **fields,
+    }
 
 
 class ByHand:
@@ -71,7 +93,9 @@ class ByHand:
 
     def __init__(self, url, headers=None):
         self.url = url
-        self.http = httpx.AsyncClient(base_url=url, headers={**VERSION, **(headers or {})}, timeout=20, trust_env=False)
+        self.http = httpx.AsyncClient(
+            base_url=url, headers={**VERSION, **(headers or {})}, timeout=20, trust_env=False
+        )
 
     async def __aenter__(self):
         return self
@@ -80,7 +104,13 @@ class ByHand:
         await self.http.aclose()
 
     async def call(self, method, params, **options):
-        return (await self.http.post("/a2a", json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, **options)).json()
+        return (
+            await self.http.post(
+                "/a2a",
+                json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
+                **options,
+            )
+        ).json()
 
     async def send(self, text="hello", *, configuration=None, metadata=None, **fields):
         params = {"message": message(text, **fields)}
@@ -97,12 +127,19 @@ class ByHand:
 
     @contextlib.asynccontextmanager
     async def streaming(self, method, params, **options):
-        async with self.http.stream("POST", "/a2a", json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, **options) as response:
+        async with self.http.stream(
+            "POST",
+            "/a2a",
+            json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
+            **options,
+        ) as response:
             yield events_of(response)
 
     async def stream(self, text="hello", **fields):
         """All events of one stream."""
-        async with self.streaming("SendStreamingMessage", {"message": message(text, **fields)}) as events:
+        async with self.streaming(
+            "SendStreamingMessage", {"message": message(text, **fields)}
+        ) as events:
             return [event async for event in events]
 
     async def until(self, task_id, *states):
@@ -141,16 +178,33 @@ def text_of(task):
 
 
 def status_text(task):
-    return "".join(part.get("text", "") for part in task["status"].get("message", {}).get("parts", ()))
+    return "".join(
+        part.get("text", "") for part in task["status"].get("message", {}).get("parts", ())
+    )
 
 
 def sdk_client(url, http, *, bindings=("JSONRPC",), version="1.0", streaming=True, headers=None):
     """The SDK's own client."""
-    card = pb.AgentCard(name="served", description="d", version="1", capabilities=pb.AgentCapabilities(streaming=streaming, push_notifications=True))
+    card = pb.AgentCard(
+        name="served",
+        description="d",
+        version="1",
+        capabilities=pb.AgentCapabilities(streaming=streaming, push_notifications=True),
+    )
     for binding in bindings:
-        card.supported_interfaces.add(url=f"{url}/a2a", protocol_binding=binding, protocol_version=version)
-    return ClientFactory(ClientConfig(httpx_client=http, supported_protocol_bindings=list(bindings), streaming=streaming)).create(card)
+        card.supported_interfaces.add(
+            url=f"{url}/a2a", protocol_binding=binding, protocol_version=version
+        )
+    return ClientFactory(
+        ClientConfig(
+            httpx_client=http, supported_protocol_bindings=list(bindings), streaming=streaming
+        )
+    ).create(card)
 
 
 def sdk_message(text="hello", **fields):
-    return pb.SendMessageRequest(message=pb.Message(message_id="m", role=pb.ROLE_USER, parts=[pb.Part(text=text)], **fields))
+    return pb.SendMessageRequest(
+        message=pb.Message(
+            message_id=f"m{next(_numbers)}", role=pb.ROLE_USER, parts=[pb.Part(text=text)], **fields
+        )
+    )

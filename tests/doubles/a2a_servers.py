@@ -1,4 +1,6 @@
-"""Servers of Agent2Agent to ask: made with the official SDK, on a real uvicorn; and one that sends whatever bytes a test wants."""
+"""Servers of Agent2Agent to ask: made with the official SDK, on a real uvicorn; and one that sends
+whatever bytes a test wants.
+"""
 
 import asyncio
 import contextlib
@@ -22,7 +24,17 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-__all__ = ["Job", "RawServer", "SdkServer", "card_of", "data", "free_port", "json_card", "send_json", "text"]
+__all__ = [
+    "Job",
+    "RawServer",
+    "SdkServer",
+    "card_of",
+    "data",
+    "free_port",
+    "json_card",
+    "send_json",
+    "text",
+]
 
 
 def free_port() -> int:
@@ -41,13 +53,27 @@ def data(value: Any) -> pb.Part:
     return pb.Part(data=ParseDict(value, Value()), media_type="application/json")
 
 
-def card_of(port: int, *, streaming: bool = True, transports: tuple[str, ...] = ("JSONRPC", "HTTP+JSON"), version: str = "1.0", **more: Any) -> pb.AgentCard:
-    where = {"JSONRPC": f"http://127.0.0.1:{port}/a2a", "HTTP+JSON": f"http://127.0.0.1:{port}/rest", "GRPC": f"127.0.0.1:{more.pop('grpc_port', 0)}"}
+def card_of(
+    port: int,
+    *,
+    streaming: bool = True,
+    transports: tuple[str, ...] = ("JSONRPC", "HTTP+JSON"),
+    version: str = "1.0",
+    **more: Any,
+) -> pb.AgentCard:
+    where = {
+        "JSONRPC": f"http://127.0.0.1:{port}/a2a",
+        "HTTP+JSON": f"http://127.0.0.1:{port}/rest",
+        "GRPC": f"127.0.0.1:{more.pop('grpc_port', 0)}",
+    }
     return pb.AgentCard(
         name=more.pop("name", "Theirs"),
         description="an agent of others",
         version="7",
-        supported_interfaces=[pb.AgentInterface(url=where[one], protocol_binding=one, protocol_version=version) for one in transports],
+        supported_interfaces=[
+            pb.AgentInterface(url=where[one], protocol_binding=one, protocol_version=version)
+            for one in transports
+        ],
         capabilities=pb.AgentCapabilities(streaming=streaming),
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
@@ -87,7 +113,12 @@ class Job:
         return TaskUpdater(self.queue, task.id, task.context_id)
 
     async def reply(self, said: str) -> None:
-        message = pb.Message(message_id="reply", role=pb.ROLE_AGENT, parts=[text(said)], context_id=self.context.context_id)
+        message = pb.Message(
+            message_id="reply",
+            role=pb.ROLE_AGENT,
+            parts=[text(said)],
+            context_id=self.context.context_id,
+        )
         await self.queue.enqueue_event(message)
 
 
@@ -111,7 +142,9 @@ class _Uvicorn(uvicorn.Server):
 
 
 class SdkServer:
-    """`with SdkServer(play) as server`: an agent of others at `server.url`, on a thread and a loop of its own. `server.canceled` are the tasks that were canceled."""
+    """`with SdkServer(play) as server`: an agent of others at `server.url`, on a thread and a loop
+    of its own. `server.canceled` are the tasks that were canceled.
+    """
 
     def __init__(
         self,
@@ -146,7 +179,11 @@ class SdkServer:
         if scope["type"] == "http":
             request = Request(scope)
             self.requests.append((scope["path"], dict(request.headers)))
-            if self._token is not None and not scope["path"].startswith("/.well-known") and request.headers.get("authorization") != f"Bearer {self._token}":
+            if (
+                self._token is not None
+                and not scope["path"].startswith("/.well-known")
+                and request.headers.get("authorization") != f"Bearer {self._token}"
+            ):
                 await PlainTextResponse("no", 401)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -167,7 +204,14 @@ class SdkServer:
             runner.run(self._main())
 
     async def _main(self) -> None:
-        config = uvicorn.Config(self._serve, host="127.0.0.1", port=self.port, log_level="critical", lifespan="off", interface="asgi3")
+        config = uvicorn.Config(
+            self._serve,
+            host="127.0.0.1",
+            port=self.port,
+            log_level="critical",
+            lifespan="off",
+            interface="asgi3",
+        )
         self._server = _Uvicorn(config)
         task = asyncio.create_task(self._server.serve())
         while not self._server.started:
@@ -194,7 +238,8 @@ class SdkServer:
         """End it, with all connections that are open. Agents that are at work there are lost."""
         if self._thread.is_alive():
             self._server.should_exit = self._server.force_exit = True
-            self.do(self._cut, threading.Event())  # newer Pythons wait for connections that are open
+            # Newer Pythons wait for connections that are open.
+            self.do(self._cut, threading.Event())
             self._thread.join(20)
 
     def cut(self) -> None:
@@ -212,9 +257,13 @@ class SdkServer:
 
 
 class RawServer:
-    """A server that answers each request as a test says: `answer(path, body, writer)` writes the bytes."""
+    """A server that answers each request as a test says: `answer(path, body, writer)` writes the
+    bytes.
+    """
 
-    def __init__(self, answer: Callable[[str, bytes, asyncio.StreamWriter], Awaitable[None]]) -> None:
+    def __init__(
+        self, answer: Callable[[str, bytes, asyncio.StreamWriter], Awaitable[None]]
+    ) -> None:
         self._answer = answer
         self.paths: list[str] = []
         self._open: set[asyncio.Task[None]] = set()
@@ -238,7 +287,14 @@ class RawServer:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             path = head.split(" ")[1]
-            length = next((int(line.split(":")[1]) for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0)
+            length = next(
+                (
+                    int(line.split(":")[1])
+                    for line in head.split("\r\n")
+                    if line.lower().startswith("content-length:")
+                ),
+                0,
+            )
             self.paths.append(path)
             await self._answer(path, await reader.readexactly(length), writer)
         except (asyncio.CancelledError, ConnectionError, asyncio.IncompleteReadError):
@@ -251,8 +307,16 @@ class RawServer:
 async def send_json(writer, value, status=200, **headers):
     """Answer with JSON, and close."""
     body = value if isinstance(value, bytes) else json.dumps(value).encode()
-    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
-    writer.write(head.encode() + b"".join(f"{name}: {one}\r\n".encode() for name, one in headers.items()) + b"\r\n" + body)
+    head = (
+        f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: "
+        f"{len(body)}\r\nConnection: close\r\n"
+    )
+    writer.write(
+        head.encode()
+        + b"".join(f"{name}: {one}\r\n".encode() for name, one in headers.items())
+        + b"\r\n"
+        + body
+    )
     await writer.drain()
 
 
@@ -264,6 +328,12 @@ def json_card(writer, **changes):
         "description": "d",
         "version": "1",
         "capabilities": {"streaming": True},
-        "supportedInterfaces": [{"url": f"http://127.0.0.1:{port}/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+        "supportedInterfaces": [
+            {
+                "url": f"http://127.0.0.1:{port}/a2a",
+                "protocolBinding": "JSONRPC",
+                "protocolVersion": "1.0",
+            }
+        ],
     }
     return {**card, **changes}

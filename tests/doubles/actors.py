@@ -1,6 +1,6 @@
 """The smallest actors, on the loop and in a thread."""
 
-from understudy.runtime import Actor, ThreadActor
+from offbook.runtime import Actor, ThreadActor
 
 
 class Echo(Actor):

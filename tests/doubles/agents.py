@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from understudy.actors import Agent
-from understudy.runtime import AgentEvent, Message
+from offbook.actors import Agent
+from offbook.runtime import AgentEvent, Message
 
 
 class PlannedAgent(Agent):
-    """Does what it is told to: says a text or a message, takes an action, raises an error, yields an event, awaits a function of its context."""
+    """Does what it is told to: says a text or a message, takes an action, raises an error, yields
+    an event, awaits a function of its context.
+    """
 
     def __init__(self, name: str, *plan: Any, **options: Any) -> None:
         super().__init__(name=name, description=f"plays {name}", **options)

@@ -1,4 +1,6 @@
-"""A real Chromium without a window, driven over its DevTools protocol as a person would: a page is opened, things are clicked and typed, and what stands there is read."""
+"""A real Chromium without a window, driven over its DevTools protocol as a person would: a page is
+opened, things are clicked and typed, and what stands there is read.
+"""
 
 import asyncio
 import base64
@@ -19,7 +21,11 @@ PATIENCE = 40
 
 
 def chromium():
-    """Where it is. Without one, the test is skipped: `.ci/run` installs it, or ends, but for systems whose packages have none."""
+    """Where it is.
+
+    Without one, the test is skipped: `.ci/run` installs it, or ends, but for systems whose packages
+    have none.
+    """
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.skip("there is no Chromium here: tests/install_servers installs it")
@@ -38,9 +44,23 @@ class Browser:
 
     async def __aenter__(self):
         program = chromium()
-        self.folder = Path(tempfile.mkdtemp(prefix="understudy-browser-"))
-        options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--disable-extensions", "--mute-audio"]
-        options += ["--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--force-device-scale-factor=1", "--lang=en"]
+        self.folder = Path(tempfile.mkdtemp(prefix="offbook-browser-"))
+        options = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-dev-shm-usage",
+            "--disable-extensions",
+            "--mute-audio",
+        ]
+        options += [
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--hide-scrollbars",
+            "--force-device-scale-factor=1",
+            "--lang=en",
+        ]
         command = [
             program,
             *options,
@@ -51,7 +71,14 @@ class Browser:
             "about:blank",
         ]
         with (self.folder / "log").open("wb") as log:
-            self.process = await asyncio.to_thread(subprocess.Popen, command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self.process = await asyncio.to_thread(
+                subprocess.Popen,
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         try:
             async with asyncio.timeout(PATIENCE):
                 port = await self._port()
@@ -89,13 +116,23 @@ class Browser:
             await page.call(f"{domain}.enable")
         await page.look(self.scheme)
         if phone:
-            await page.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
+            await page.call(
+                "Emulation.setDeviceMetricsOverride",
+                width=390,
+                height=844,
+                deviceScaleFactor=2,
+                mobile=True,
+            )
         await page.go(url)
         return page
 
 
 class Page:
-    """One page. What its scripts have complained of is in `problems`, which addresses it has asked for in `asked`."""
+    """One page.
+
+    What its scripts have complained of is in `problems`, which addresses it has asked for in
+    `asked`.
+    """
 
     def __init__(self, socket):
         self._socket = socket
@@ -120,7 +157,10 @@ class Page:
         if method == "Page.loadEventFired":
             self._loaded.set()
         elif method == "Runtime.exceptionThrown":
-            self.problems.append(about["exceptionDetails"].get("exception", {}).get("description") or about["exceptionDetails"]["text"])
+            self.problems.append(
+                about["exceptionDetails"].get("exception", {}).get("description")
+                or about["exceptionDetails"]["text"]
+            )
         elif method == "Log.entryAdded" and about["entry"]["level"] == "error":
             self.problems.append(f"{about['entry']['text']} {about['entry'].get('url', '')}")
         elif method == "Tracing.dataCollected":
@@ -145,7 +185,10 @@ class Page:
         await self._reading
 
     async def look(self, scheme):
-        await self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        await self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
 
     async def go(self, url):
         self._loaded.clear()
@@ -155,15 +198,27 @@ class Page:
 
     async def js(self, code):
         """What the code gives, as plain data. It may be a promise."""
-        found = await self.call("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True, userGesture=True)
-        assert "exceptionDetails" not in found, found["exceptionDetails"].get("exception", {}).get("description", found)
+        found = await self.call(
+            "Runtime.evaluate",
+            expression=code,
+            awaitPromise=True,
+            returnByValue=True,
+            userGesture=True,
+        )
+        assert "exceptionDetails" not in found, (
+            found["exceptionDetails"].get("exception", {}).get("description", found)
+        )
         return found["result"].get("value")
 
     async def until(self, code):
         """Wait until that holds; it is looked at with each frame. Returns what it gives."""
         return await self.js(
-            f"new Promise((good, bad) => {{ const end = performance.now() + {PATIENCE - 5}e3; const look = () => {{ let found; try {{ found = ({code}); }} catch {{ found = null; }}"
-            f" if (found) good(found); else if (performance.now() > end) bad(new Error({json.dumps(code)} + ' does not come. There is: ' + document.body.innerText.slice(0, 3000)));"
+            "new Promise((good, bad) => { const end = performance.now() + "
+            f"{PATIENCE - 5}e3; const look = () => {{ let found; try {{ found = ({code}); }} "
+            "catch { found = null; }"
+            " if (found) good(found); else if (performance.now() > end) bad(new "
+            f"Error({json.dumps(code)} + ' does not come. There is: ' + "
+            "document.body.innerText.slice(0, 3000)));"
             " else setTimeout(look, 15); }; look(); })"
         )
 
@@ -174,42 +229,83 @@ class Page:
     async def click(self, text, within="body"):
         """Click on the button, link or summary with that text, with the mouse."""
         where = await self.until(
-            f"(() => {{ const found = [...document.querySelectorAll({json.dumps(within)})].flatMap((place) => [...place.querySelectorAll('button, a, summary, label, [role=option]')])"
-            f".find((one) => !one.disabled && one.offsetParent !== null && one.innerText.trim().startsWith({json.dumps(text)}));"
-            " if (!found) return null; found.scrollIntoView({block: 'center'}); const box = found.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()"
+            "(() => { const found = "
+            f"[...document.querySelectorAll({json.dumps(within)})].flatMap((place) => "
+            "[...place.querySelectorAll('button, a, summary, label, [role=option]')])"
+            ".find((one) => !one.disabled && one.offsetParent !== null && "
+            f"one.innerText.trim().startsWith({json.dumps(text)}));"
+            " if (!found) return null; found.scrollIntoView({block: 'center'}); const box = "
+            "found.getBoundingClientRect(); return [box.x + box.width / 2, box.y + "
+            "box.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
-            await self.call("Input.dispatchMouseEvent", type=kind, x=where[0], y=where[1], button="left", clickCount=1)
+            await self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=where[0],
+                y=where[1],
+                button="left",
+                clickCount=1,
+            )
 
     async def fill(self, label, text):
         """Write into the field of that name, in place of what is there."""
-        field = f"[...document.querySelectorAll('input, textarea')].find((one) => one.offsetParent !== null && one.ariaLabel === {json.dumps(label)})"
-        await self.until(f"(() => {{ const found = {field}; found?.focus(); found?.select(); return Boolean(found); }})()")
+        field = (
+            "[...document.querySelectorAll('input, textarea')].find((one) => one.offsetParent "
+            f"!== null && one.ariaLabel === {json.dumps(label)})"
+        )
+        await self.until(
+            f"(() => {{ const found = {field}; found?.focus(); found?.select(); return "
+            "Boolean(found); })()"
+        )
         await self.call("Input.insertText", text=text)
 
     async def choose(self, label, value):
         """Choose in the list of that name."""
         await self.until(
-            f"(() => {{ const found = [...document.querySelectorAll('select')].find((one) => one.ariaLabel === {json.dumps(label)}); if (!found) return false;"
-            f" found.value = {json.dumps(value)}; found.dispatchEvent(new Event('change', {{bubbles: true}})); return found.value === {json.dumps(value)}; }})()"
+            "(() => { const found = [...document.querySelectorAll('select')].find((one) => "
+            f"one.ariaLabel === {json.dumps(label)}); if (!found) return false;"
+            f" found.value = {json.dumps(value)}; found.dispatchEvent(new Event('change', "
+            f"{{bubbles: true}})); return found.value === {json.dumps(value)}; }})()"
         )
 
     async def press(self, key, text=None):
         """Press a key."""
-        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": text if text is not None else key} if len(key) == 1 or text else {}))
+        await self.call(
+            "Input.dispatchKeyEvent",
+            type="keyDown",
+            key=key,
+            **({"text": text if text is not None else key} if len(key) == 1 or text else {}),
+        )
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     async def traced(self, work):
-        """Do that, and return for how many seconds of the processor each task of the page's thread took meanwhile: of other work of the machine it knows nothing."""
+        """Do that, and return for how many seconds of the processor each task of the page's thread
+        took meanwhile: of other work of the machine it knows nothing.
+        """
         self._trace.clear()
         self._traced.clear()
-        await self.call("Tracing.start", traceConfig={"includedCategories": ["toplevel"], "excludedCategories": ["*"]}, transferMode="ReportEvents")
+        await self.call(
+            "Tracing.start",
+            traceConfig={"includedCategories": ["toplevel"], "excludedCategories": ["*"]},
+            transferMode="ReportEvents",
+        )
         await work()
         await self.call("Tracing.end")
         async with asyncio.timeout(PATIENCE):
             await self._traced.wait()
-        names = {(one["pid"], one["tid"]): one["args"].get("name") for one in self._trace if one["name"] == "thread_name"}
-        tasks = (one for one in self._trace if one["name"].endswith("RunTask") and one["ph"] == "X" and names.get((one["pid"], one["tid"])) == "CrRendererMain")
+        names = {
+            (one["pid"], one["tid"]): one["args"].get("name")
+            for one in self._trace
+            if one["name"] == "thread_name"
+        }
+        tasks = (
+            one
+            for one in self._trace
+            if one["name"].endswith("RunTask")
+            and one["ph"] == "X"
+            and names.get((one["pid"], one["tid"])) == "CrRendererMain"
+        )
         return [one.get("tdur", 0) / 1e6 for one in tasks]
 
     async def text(self, selector="body"):

@@ -1,15 +1,34 @@
-"""What the tests of cancelling share: models and tools that wait at a gate, agents that do, and a run that is ended by hand and goes on in a fresh system."""
+"""What the tests of cancelling share: models and tools that wait at a gate, agents that do, and a
+run that is ended by hand and goes on in a fresh system.
+"""
 
 import asyncio
 
-from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, AgentEvent, BreakLoop, Exit, Interrupted, MemoryStore, Runner, ScriptedModel, ToolCalls, TransferToAgent
+from offbook.actors import Agent, ChatModelAgent, ToolContext, tool
+from offbook.runtime import (
+    ActorSystem,
+    AgentEvent,
+    BreakLoop,
+    Exit,
+    Interrupted,
+    MemoryStore,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    TransferToAgent,
+)
 
 MODES = ("immediate", "after_model", "after_tools")
 SAFE = ("after_model", "after_tools")
 
-TO_B = ["A calls transfer_to_agent", "A transfer_to_agent: successfully transferred to agent [B] -> B"]
-BACK = ["B calls transfer_to_agent", "B transfer_to_agent: successfully transferred to agent [A] -> A"]
+TO_B = [
+    "A calls transfer_to_agent",
+    "A transfer_to_agent: successfully transferred to agent [B] -> B",
+]
+BACK = [
+    "B calls transfer_to_agent",
+    "B transfer_to_agent: successfully transferred to agent [A] -> A",
+]
 
 
 def to(name):
@@ -18,7 +37,10 @@ def to(name):
 
 
 class Door:
-    """Where somebody waits until it is opened. `reached` counts who came, `cut` who was ended there."""
+    """Where somebody waits until it is opened.
+
+    `reached` counts who came, `cut` who was ended there.
+    """
 
     def __init__(self):
         self.reached = 0
@@ -72,11 +94,16 @@ async def quick() -> str:
 
 
 def chat(name, *script, **options):
-    return ChatModelAgent(name=name, description=f"about {name}", model=ScriptedModel(script), **options)
+    return ChatModelAgent(
+        name=name, description=f"about {name}", model=ScriptedModel(script), **options
+    )
 
 
 class Player(Agent):
-    """Says its lines; where a line is a door, it waits there. What it has said already it does not say again."""
+    """Says its lines; where a line is a door, it waits there.
+
+    What it has said already it does not say again.
+    """
 
     def __init__(self, name, *plan, **options):
         super().__init__(name=name, description=f"plays {name}", **options)
@@ -113,7 +140,9 @@ def line_of(event):
         parts.append(f"...{event.delta.content}")
     if event.message is not None:
         message = event.message
-        parts.append(f"{message.tool_name}: {message.text}" if message.role == "tool" else message.text)
+        parts.append(
+            f"{message.tool_name}: {message.text}" if message.role == "tool" else message.text
+        )
         parts += [f"calls {call.name}" for call in message.tool_calls]
     match event.action:
         case TransferToAgent(name):
@@ -130,7 +159,10 @@ def line_of(event):
 
 
 class CancelledRun:
-    """A run in a system, with a store. `play()` starts it, `go_on()` resumes it from the store in another system."""
+    """A run in a system, with a store.
+
+    `play()` starts it, `go_on()` resumes it from the store in another system.
+    """
 
     def __init__(self, agent, *, store=True, clock=None, **options):
         self.agent = agent

@@ -1,15 +1,17 @@
-"""A cluster without Ray: each host has a thread and a loop of its own, and may be killed, stopped, cut off, or have its batches lost on the way."""
+"""A cluster without Ray: each host has a thread and a loop of its own, and may be killed, stopped,
+cut off, or have its batches lost on the way.
+"""
 
 import asyncio
 import threading
 from contextlib import asynccontextmanager
 
-from understudy.runtime import ActorSystem
-from understudy.runtime.cluster.client.cluster import Cluster
-from understudy.runtime.cluster.host.life import HostLife
-from understudy.runtime.cluster.limits import limits_of
-from understudy.runtime.cluster.spec import ClusterSpec
-from understudy.runtime.cluster.transport import HostGone
+from offbook.runtime import ActorSystem
+from offbook.runtime.cluster.client.cluster import Cluster
+from offbook.runtime.cluster.host.life import HostLife
+from offbook.runtime.cluster.limits import limits_of
+from offbook.runtime.cluster.spec import ClusterSpec
+from offbook.runtime.cluster.transport import HostGone, Place
 
 _END = object()
 
@@ -34,7 +36,13 @@ class Machine:
         asyncio.set_event_loop(self.loop)
 
         async def make():
-            self.life = HostLife(self.spec, self.name, self.machines.seen_by(self.name), node="here", make_system=self._make_system)
+            self.life = HostLife(
+                self.spec,
+                self.name,
+                self.machines.seen_by(self.name),
+                node="here",
+                make_system=self._make_system,
+            )
             self.living = self.loop.create_task(self.life.live())
             self._made.set()
 
@@ -57,7 +65,9 @@ class Machine:
         """After `stop`: as if nothing had been."""
         self._left.clear()
         self.frozen = False
-        self.thread = threading.Thread(target=lambda: (self.loop.run_forever(), self._left.set()), daemon=True)
+        self.thread = threading.Thread(
+            target=lambda: (self.loop.run_forever(), self._left.set()), daemon=True
+        )
         self.thread.start()
 
     def end(self):
@@ -91,8 +101,12 @@ class Machines:
         self.by_name = {}
         self.old = []  # that were killed, or have ended
         self.restart = restart
-        self.fault = lambda host, number: "pass"  # what becomes of a batch on its way: "pass", "lose", "twice", "late"
-        self.cut = set()  # pairs of names between which nothing gets through; "client" is who has no name
+        self.avoided = {}  # the nodes on which hosts must not be
+        self.starting = asyncio.Lock()
+        # What becomes of a batch on its way: "pass", "lose", "twice", "late".
+        self.fault = lambda host, number: "pass"
+        # Pairs of names between which nothing gets through; "client" is who has no name.
+        self.cut = set()
         self.silent = set()  # such pairs where nothing says so: what is on its way never comes
         self.endless = False  # whether the end of a stream never comes
 
@@ -102,7 +116,10 @@ class Machines:
     # --- the transport, as the client has it ---
 
     async def open(self):
-        return 1
+        pass
+
+    def place(self):
+        return Place("here", "the machines of the tests", {})
 
     async def close(self):
         pass
@@ -113,10 +130,12 @@ class Machines:
     def door(self, host):
         return Door(self, host, "client")
 
-    async def start(self, host, spec):
-        self.by_name.setdefault(host, None)
-        if self.by_name[host] is None:
-            self.by_name[host] = await asyncio.to_thread(Machine, self, host, spec)
+    async def start(self, host, spec, *, avoid=""):
+        if avoid:
+            self.avoided[host] = avoid
+        async with self.starting:
+            if self.by_name.get(host) is None:
+                self.by_name[host] = await asyncio.to_thread(Machine, self, host, spec)
 
     async def end(self, host, *, again):
         machine = self.by_name.get(host)
@@ -179,12 +198,19 @@ class Door:
         try:
             machine = self._machine()
         except HostGone:
-            return
+            return None
         fate = self.machines.fault(self.host, number)
         if fate != "lose" and {self.who, self.host} not in self.machines.silent:
             delay = 0.02 if fate == "late" else 0
-            for _ in range(2 if fate == "twice" else 1):
-                machine.loop.call_soon_threadsafe(lambda: machine.loop.call_later(delay, machine.life.take, client, link, number, data))
+
+            async def bring():
+                await asyncio.sleep(delay)
+                return await machine.life.take(client, link, number, data)
+
+            times = 2 if fate == "twice" else 1
+            sent = [asyncio.run_coroutine_threadsafe(bring(), machine.loop) for _ in range(times)]
+            return asyncio.wrap_future(sent[0])
+        return None
 
     async def _stream(self, make):
         machine = self._machine()
@@ -207,7 +233,9 @@ class Door:
             while True:
                 data = await queue.get()
                 room.release()
-                if {self.who, self.host} in self.machines.silent or (data is _END and self.machines.endless):
+                if {self.who, self.host} in self.machines.silent or (
+                    data is _END and self.machines.endless
+                ):
                     continue
                 if data is _END:
                     break
@@ -237,7 +265,9 @@ class Door:
 
     async def call(self, what, data):
         machine = self._machine()
-        here = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(machine.life.call(what, data), machine.loop))
+        here = asyncio.wrap_future(
+            asyncio.run_coroutine_threadsafe(machine.life.call(what, data), machine.loop)
+        )
         while not here.done():
             await asyncio.wait((here,), timeout=0.05)
             if machine.gone:
@@ -246,7 +276,13 @@ class Door:
         return await here
 
 
-QUICK = {"lease_seconds": 2.0, "sweep_seconds": 0.2, "suspect_seconds": 1.0, "link_seconds": 5.0, "hang_seconds": 3.0}
+QUICK = {
+    "lease_seconds": 2.0,
+    "sweep_seconds": 0.2,
+    "suspect_seconds": 1.0,
+    "link_seconds": 5.0,
+    "hang_seconds": 3.0,
+}
 
 
 def spec_of(factory="tests.programs.cluster_shop:host", name="shop", **given):

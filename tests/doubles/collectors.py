@@ -1,12 +1,20 @@
-"""A collector that takes OTLP on the loopback, over HTTP and over gRPC, with OpenTelemetry's own messages."""
+"""A collector that takes OTLP on the loopback, over HTTP and over gRPC, with OpenTelemetry's own
+messages.
+"""
 
 import threading
 from concurrent import futures
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import grpc
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceServicer, add_TraceServiceServicer_to_server
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
+    TraceServiceServicer,
+    add_TraceServiceServicer_to_server,
+)
 
 __all__ = ["Collector", "GrpcCollector"]
 
@@ -22,7 +30,13 @@ class Received:
         self.status = 200
 
     def take(self, path, headers, body):
-        self.requests.append((path, {key.lower(): value for key, value in headers}, ExportTraceServiceRequest.FromString(body)))
+        self.requests.append(
+            (
+                path,
+                {key.lower(): value for key, value in headers},
+                ExportTraceServiceRequest.FromString(body),
+            )
+        )
         self.has_some.set()
         self.may_answer.wait(30)
 
@@ -33,12 +47,17 @@ class Received:
             for resource in message.resource_spans:
                 for scope in resource.scope_spans:
                     for span in scope.spans:
-                        found.setdefault(span.name, []).append({one.key: _value(one.value) for one in span.attributes})
+                        found.setdefault(span.name, []).append(
+                            {one.key: _value(one.value) for one in span.attributes}
+                        )
         return found
 
     def resource(self):
         """What the first message says of the program."""
-        return {one.key: _value(one.value) for one in self.requests[0][2].resource_spans[0].resource.attributes}
+        return {
+            one.key: _value(one.value)
+            for one in self.requests[0][2].resource_spans[0].resource.attributes
+        }
 
 
 def _value(value):
@@ -70,7 +89,9 @@ class Collector(Received):
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="collector")
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), name="collector"
+        )
         self._thread.start()
         return self
 

@@ -1,4 +1,6 @@
-"""The command `understudy` in a test: called in this process, with agents in a file; or in a process of its own on a terminal."""
+"""The command `offbook` in a test: called in this process, with agents in a file; or in a process
+of its own on a terminal.
+"""
 
 import os
 import pty
@@ -11,15 +13,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from understudy.runtime.cli.commands import app
+from offbook.runtime.cli.commands import app
 
 AGENTS = '''
 """Agents for tests of the command."""
 
 import asyncio
 
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import MemoryStore, Message, MessageDelta, Runner, ScriptedModel, ToolCalls
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import MemoryStore, Message, MessageDelta, Runner, ScriptedModel, ToolCalls
 
 
 @tool
@@ -85,8 +87,15 @@ def command(tmp_path, monkeypatch):
     (tmp_path / "clerks.py").write_text(AGENTS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delenv("UNDERSTUDY_STORE", raising=False)
-    for name in ("OPENAI_API_KEY", "OPENAI_MODEL", "ARK_API_KEY", "ARK_CHAT_MODEL", "MODEL_TYPE", "OPENAI_BASE_URL"):
+    monkeypatch.delenv("OFFBOOK_STORE", raising=False)
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_MODEL",
+        "ARK_API_KEY",
+        "ARK_CHAT_MODEL",
+        "MODEL_TYPE",
+        "OPENAI_BASE_URL",
+    ):
         monkeypatch.delenv(name, raising=False)
 
     def call(*args, says=None):
@@ -100,7 +109,7 @@ def command(tmp_path, monkeypatch):
 _ON_THIS_TERMINAL = """
 import fcntl, runpy, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-runpy.run_module("tests.programs.understudy_command", run_name="__main__")
+runpy.run_module("tests.programs.offbook_command", run_name="__main__")
 """
 
 
@@ -116,7 +125,13 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             cwd=folder,
-            env={**kept, "PYTHONPATH": str(Path(__file__).parents[2]), "TERM": "xterm", "COLUMNS": "80", **env},
+            env={
+                **kept,
+                "PYTHONPATH": str(Path(__file__).parents[2]),
+                "TERM": "xterm",
+                "COLUMNS": "80",
+                **env,
+            },
             start_new_session=True,
         )
         os.close(slave)
@@ -131,15 +146,22 @@ class Terminal:
             try:
                 self.shown += os.read(self.master, 65_536).decode("utf-8", "replace")
             except OSError:  # the process has closed it
-                raise AssertionError(f"{text!r} was not shown before the end:\n{self.shown}") from None
-        found, self.shown = self.shown[: self.shown.index(text)], self.shown[self.shown.index(text) + len(text) :]
+                raise AssertionError(
+                    f"{text!r} was not shown before the end:\n{self.shown}"
+                ) from None
+        found, self.shown = (
+            self.shown[: self.shown.index(text)],
+            self.shown[self.shown.index(text) + len(text) :],
+        )
         return found
 
     def type(self, text):
         os.write(self.master, text.encode())
 
     def interrupt_wait(self):
-        """Ctrl-C at a prompt, when its main thread waits there: what comes between the prompt and the wait, CPython sees with the next key only."""
+        """Ctrl-C at a prompt, when its main thread waits there: what comes between the prompt and
+        the wait, CPython sees with the next key only.
+        """
         while Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2][0] != "S":
             time.sleep(0.001)
         self.type("\x03")

@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-from dataclasses import replace
 
 import httpx
 
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import MemoryStore, Runner, ScriptedModel, ToolCalls
-from understudy.runtime.console import console_app
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import MemoryStore, Runner, ScriptedModel, ToolCalls
+from offbook.runtime.console import console_app
 
 TOKEN = "a-token-of-the-test"
 ORIGIN = "http://console.test:8737"
@@ -22,7 +21,13 @@ def refund(order: str, amount: int) -> str:
 
 def desk(*replies, name="Desk", **options):
     """An agent that may give money back, after it was approved."""
-    return ChatModelAgent(name=name, instruction="Be kind.", model=ScriptedModel(list(replies)), tools=[refund], **options)
+    return ChatModelAgent(
+        name=name,
+        instruction="Be kind.",
+        model=ScriptedModel(list(replies)),
+        tools=[refund],
+        **options,
+    )
 
 
 def refunding(*, last="It is done.", **options):
@@ -30,16 +35,30 @@ def refunding(*, last="It is done.", **options):
 
 
 def runner_of(agent, store=None, **options):
-    return Runner(agent, store=MemoryStore() if store is None else store, **{"durability": "step", **options})
+    return Runner(
+        agent, store=MemoryStore() if store is None else store, **{"durability": "step", **options}
+    )
 
 
 async def list_many(store, count):
-    """List so many runs that have ended, as if they had been there: each as the one that is played here, but for its id and when it began."""
+    """List so many runs that have ended, as if they had been there: each as the one that is played
+    here, but for its id and when it began.
+    """
     await runner_of(desk("hello"), store).query("q", run_id="model")
     entry = await store.run_entry("model")
     for first in range(0, count, 2_000):
         numbers = range(first, min(count, first + 2_000))
-        await store.commit(None, [replace(entry, key=f"old-{number}", started=entry.started - 1_000_000 * (number + 60), seconds=None) for number in numbers])
+        await store.commit(
+            None,
+            [
+                entry.replace(
+                    key=f"old-{number}",
+                    started=entry.started - 1_000_000 * (number + 60),
+                    seconds=None,
+                )
+                for number in numbers
+            ],
+        )
 
 
 class Asking:
@@ -51,13 +70,17 @@ class Asking:
 
     async def __aenter__(self):
         headers = {"Authorization": f"Bearer {TOKEN}", "Origin": ORIGIN}
-        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url=ORIGIN, headers=headers)
+        self.client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app), base_url=ORIGIN, headers=headers
+        )
         return self
 
     async def __aexit__(self, *_):
         await self.client.aclose()
         await self.app.aclose()
-        while self.waits and asyncio.all_tasks() - {asyncio.current_task()}:  # a system of the Runner's own ends when its runs have
+        while self.waits and asyncio.all_tasks() - {
+            asyncio.current_task()
+        }:  # a system of the Runner's own ends when its runs have
             await asyncio.sleep(0)
 
     async def get(self, path, status=200, /, **parameters):
@@ -79,9 +102,19 @@ class Asking:
         assert answer.status_code == status, answer.text
         found = []
         for piece in answer.text.split("\n\n"):
-            fields = dict(line.split(": ", 1) for line in piece.split("\n") if line and not line.startswith(":"))
+            fields = dict(
+                line.split(": ", 1)
+                for line in piece.split("\n")
+                if line and not line.startswith(":")
+            )
             if fields:
-                found.append((fields["event"], json.loads(fields["data"]), int(fields["id"]) if "id" in fields else None))
+                found.append(
+                    (
+                        fields["event"],
+                        json.loads(fields["data"]),
+                        int(fields["id"]) if "id" in fields else None,
+                    )
+                )
         return found
 
 

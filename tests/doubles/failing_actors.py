@@ -1,6 +1,7 @@
 """Actors that fail by a script: what the tests of the failure matrix have in common.
 
-The victim numbers its instances, and has its hooks written down by the script, which tells one of them to raise; its parent decides as it was told.
+The victim numbers its instances, and has its hooks written down by the script, which tells one of
+them to raise; its parent decides as it was told.
 """
 
 import asyncio
@@ -9,20 +10,39 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from understudy.runtime import Actor, ActorFailed, Backoff, Directive, Escalate, Restart, Resume, Stop, ThreadActor
+from offbook.runtime import (
+    Actor,
+    ActorFailed,
+    Backoff,
+    Directive,
+    Escalate,
+    Restart,
+    Resume,
+    Stop,
+    ThreadActor,
+)
 
 
 class OwnBaseException(BaseException):
     pass
 
 
-RAISED = (ValueError, asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit, OwnBaseException)
+RAISED = (
+    ValueError,
+    asyncio.CancelledError,
+    KeyboardInterrupt,
+    SystemExit,
+    GeneratorExit,
+    OwnBaseException,
+)
 RESTART = Restart(backoff=Backoff(initial=0))
 DIRECTIVES = (RESTART, Resume(), Stop(), Escalate())
 
 
 class Script:
-    """Tells the given hook of the given instance to raise; after it has stopped its own actor, if so wanted."""
+    """Tells the given hook of the given instance to raise; after it has stopped its own actor, if
+    so wanted.
+    """
 
     def __init__(self, hook, instance, error, *, stops=False):
         self.strike, self.error, self.stops = (hook, instance), error, stops
@@ -30,7 +50,9 @@ class Script:
         self.made = 0
 
     def prepare(self, hook, actor):
-        """What comes before: an asynchronous hook lets the request to stop arrive, and then raises."""
+        """What comes before: an asynchronous hook lets the request to stop arrive, and then
+        raises.
+        """
         if self.stops and (hook, actor.number) == self.strike:
             actor.stop()
 
@@ -114,7 +136,9 @@ class Bomb(Actor):
 
 
 class Parent:
-    """Has the victim and a sibling of it, and the given directives for them, one after the other, the last one for ever."""
+    """Has the victim and a sibling of it, and the given directives for them, one after the other,
+    the last one for ever.
+    """
 
     def __init__(self, directives):
         super().__init__()
@@ -131,7 +155,11 @@ class Parent:
 
 
 KINDS = (Actor, ThreadActor)
-VICTIMS = [type(f"{mixin.__name__}{kind.__name__}", (mixin, kind), {}) for mixin in (Synchronous, Asynchronous) for kind in KINDS]
+VICTIMS = [
+    type(f"{mixin.__name__}{kind.__name__}", (mixin, kind), {})
+    for mixin in (Synchronous, Asynchronous)
+    for kind in KINDS
+]
 PARENTS = {kind: type("Parent", (Parent, kind), {}) for kind in KINDS}
 
 
@@ -193,9 +221,15 @@ STROKES = {
 
 
 async def strike(stroke, ref, error):
-    """Make it happen. Whoever asked is told the truth, but never gets an exception that is no `Exception`."""
+    """Make it happen.
+
+    Whoever asked is told the truth, but never gets an exception that is no `Exception`.
+    """
     if not stroke.asks:
         await stroke.cause(ref)
         return
-    with pytest.raises(error if issubclass(error, Exception) else ActorFailed, match=error.__name__ if not issubclass(error, Exception) else "script"):
+    with pytest.raises(
+        error if issubclass(error, Exception) else ActorFailed,
+        match=error.__name__ if not issubclass(error, Exception) else "script",
+    ):
         await stroke.cause(ref)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from understudy.runtime import ScriptedModel
+from offbook.runtime import ScriptedModel
 
 
 class Gated:

@@ -1,16 +1,26 @@
 """What the tests of handoffs share: agents that hand over, and what a model was given."""
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ScriptedModel, ToolCall, ToolCalls
+from offbook.actors import ChatModelAgent
+from offbook.runtime import ScriptedModel, ToolCall, ToolCalls
 
 
 def chat(name, *script, **options):
-    return ChatModelAgent(name=name, description=options.pop("description", f"about {name}"), model=ScriptedModel(script), **options)
+    return ChatModelAgent(
+        name=name,
+        description=options.pop("description", f"about {name}"),
+        model=ScriptedModel(script),
+        **options,
+    )
 
 
 def ruled(name, rule, **options):
-    """One whose model answers by a rule: a function of the request. It does not count how often it was asked, so that it can go on in another process."""
-    return ChatModelAgent(name=name, description=f"about {name}", model=ScriptedModel([rule] * 50), **options)
+    """One whose model answers by a rule: a function of the request.
+
+    It does not count how often it was asked, so that it can go on in another process.
+    """
+    return ChatModelAgent(
+        name=name, description=f"about {name}", model=ScriptedModel([rule] * 50), **options
+    )
 
 
 def go(*names, text="", **arguments):

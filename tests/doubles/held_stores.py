@@ -1,14 +1,19 @@
-"""What the tests of races share: a store whose calls wait at gates or fail, a model that waits, and systems beside one another on one loop."""
+"""What the tests of races share: a store whose calls wait at gates or fail, a model that waits, and
+systems beside one another on one loop.
+"""
 
 import asyncio
 
+from offbook import runtime
+from offbook.actors import ChatModelAgent
+from offbook.runtime import ActorSystem, MemoryStore, Message, ModelError
+from offbook.runtime.durability.leases import leases_of
 from tests.doubles.watched_stores import Watched
-from understudy import runtime
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, MemoryStore, Message, ModelError
 
 LEASE_SECONDS = 30
-"""For how long the owner of a run is alive after it has said so: what a system that was told nothing else does."""
+"""For how long the owner of a run is alive after it has said so: what a system that was told
+nothing else does.
+"""
 
 PATIENCE = 20
 """Seconds of real time after which something that was to happen will never do."""
@@ -29,7 +34,11 @@ class Gate:
 
 
 class Held(Watched):
-    """Each call takes a turn of the loop. Those that do something with a key can be held before or after they are done, or fail: `Call` has the words."""
+    """Each call takes a turn of the loop.
+
+    Those that do something with a key can be held before or after they are done, or fail: `Call`
+    has the words.
+    """
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -49,7 +58,10 @@ class Held(Watched):
         return gate
 
     def fail(self, word, part="", error=OSError, *, after=False, once=False, skip=0):
-        """Have them fail, but for the first `skip`; or the next one only. Returns what ends that."""
+        """Have them fail, but for the first `skip`; or the next one only.
+
+        Returns what ends that.
+        """
         left = [skip]
 
         async def broken():
@@ -83,7 +95,9 @@ class Held(Watched):
 
 
 def held(recipe):
-    """A store of any kind, as `store_recipe` has it, whose calls can be held; but for one in memory, which has doors."""
+    """A store of any kind, as `store_recipe` has it, whose calls can be held; but for one in
+    memory, which has doors.
+    """
     name, arguments, options = recipe
     return type(f"Held{name}", (Held, getattr(runtime, name)), {})(*arguments, **options)
 
@@ -115,11 +129,17 @@ class HeldStore(Held, MemoryStore):
 
     def leases(self):
         """The keys that somebody has."""
-        return sorted(key.removeprefix("understudy:") for key, holding in self._claims.items() if self._is_alive(holding.owner))
+        return sorted(
+            key.removeprefix("offbook:")
+            for key, holding in self._claims.items()
+            if self._is_alive(holding.owner)
+        )
 
 
 class Echo:
-    """A model that says how many messages it was given and what the last one was; at one that begins with "wait" it waits, at "fail" it fails."""
+    """A model that says how many messages it was given and what the last one was; at one that
+    begins with "wait" it waits, at "fail" it fails.
+    """
 
     def __init__(self):
         self.gate, self.asked = asyncio.Event(), asyncio.Event()
@@ -146,9 +166,14 @@ def echoing(model=None, **options):
 
 
 def beside(clock=None):
-    """A system on the running loop, beside others, as if it were another process."""
+    """A system on the running loop, alongside others, as if it were another process.
+
+    It is not left when the loop ends, so its owners are not retired: a task that retired one while
+    the loop was closing would never end.
+    """
     system = ActorSystem("beside", clock=clock)
     system.bind(asyncio.get_running_loop())
+    leases_of(system)._retire_timer = asyncio.get_running_loop().call_later(3600, lambda: None)
     return system
 
 

@@ -1,14 +1,18 @@
-"""What the tests of recovering share: an agent that can be held in the middle of a run, and a run that is left there."""
+"""What the tests of recovering share: an agent that can be held in the middle of a run, and a run
+that is left there.
+"""
 
+from offbook.actors import Agent
+from offbook.runtime import ActorSystem, AgentEvent, Runner
+from offbook.runtime.durability.leases import leases_of
+from offbook.runtime.durability.store_access import StoreAccess
 from tests.doubles.held_stores import soon
-from understudy.actors import Agent
-from understudy.runtime import ActorSystem, AgentEvent, Runner
-from understudy.runtime.durability.leases import leases_of
-from understudy.runtime.durability.store_access import StoreAccess
 
 
 class Counts(Agent):
-    """Puts a session value, waits at its gate if it has one, says what it was told, and puts another one."""
+    """Puts a session value, waits at its gate if it has one, says what it was told, and puts
+    another one.
+    """
 
     def __init__(self, gate=None, *, key="n"):
         super().__init__(name="A")

@@ -11,14 +11,26 @@ SECONDS = 60
 
 
 def notebook(cells, tmp_path):
-    """Execute the cells in a kernel. Returns for each what it has shown, or its error; and whether the kernel outlives its shutdown."""
+    """Execute the cells in a kernel.
+
+    Returns for each what it has shown, or its error; and whether the kernel outlives its shutdown.
+    """
     environment = os.environ | {
         "IPYTHONDIR": str(tmp_path / "ipython"),
         "JUPYTER_RUNTIME_DIR": str(tmp_path / "jupyter"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
     program = [sys.executable, PROGRAM]
-    done = subprocess.run(program, input=json.dumps(cells), env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        program,
+        input=json.dumps(cells),
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     *results, last = [json.loads(line) for line in done.stdout.splitlines()]
     assert last == {"alive": False}

@@ -11,8 +11,12 @@ __all__ = ["over"]
 T = TypeVar("T")
 
 
-def over(things: Iterable[T], shown: Callable[[T], str] = str) -> Callable[[Callable[[T], None]], Callable[[], None]]:
-    """The check as a test of all things, which names those for which it fails, each with what is wrong."""
+def over(
+    things: Iterable[T], shown: Callable[[T], str] = str
+) -> Callable[[Callable[[T], None]], Callable[[], None]]:
+    """The check as a test of all things, which names those for which it fails, each with what is
+    wrong.
+    """
 
     def as_test(check: Callable[[T], None]) -> Callable[[], None]:
         def test() -> None:

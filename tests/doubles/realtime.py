@@ -1,11 +1,13 @@
-"""A session that speaks with the strict server on loopback, and a consumer that notes what it is shown."""
+"""A session that speaks with the strict server on loopback, and a consumer that notes what it is
+shown.
+"""
 
 import asyncio
 from contextlib import asynccontextmanager
 
-from understudy.actors.realtime import OpenAIRealtimeModel, RealtimeRunner
-from understudy.actors.realtime.local import LocalRealtimeServer
-from understudy.runtime import ActorSystem
+from offbook.actors.realtime import OpenAIRealtimeModel, RealtimeRunner
+from offbook.actors.realtime.local import LocalRealtimeServer
+from offbook.runtime import ActorSystem
 
 
 async def until(condition):
@@ -41,7 +43,11 @@ class Heard:
         return [event for event in self.events if event.type in kinds]
 
     def kinds(self, *without):
-        return [event.type for event in self.events if event.type not in ("raw_model_event", "audio", "history_updated", *without)]
+        return [
+            event.type
+            for event in self.events
+            if event.type not in ("raw_model_event", "audio", "history_updated", *without)
+        ]
 
     async def until(self, condition):
         while not condition():
@@ -72,7 +78,11 @@ class Desk:
 
     def sent(self, *kinds, since=0):
         """The types of what was sent to the server, without audio."""
-        return [one["type"] for one in self.server.sent()[since:] if one["type"] != "input_audio_buffer.append" and (not kinds or one["type"] in kinds)]
+        return [
+            one["type"]
+            for one in self.server.sent()[since:]
+            if one["type"] != "input_audio_buffer.append" and (not kinds or one["type"] in kinds)
+        ]
 
     def outputs(self):
         """The outputs of calls that the server was sent, by the id of the call."""
@@ -87,13 +97,32 @@ class Desk:
         found = []
         for item in self.session.history:
             if item.type == "message" and role in (None, item.role):
-                found.append(" ".join(getattr(part, "transcript", None) or getattr(part, "text", None) or "" for part in item.content))
+                found.append(
+                    " ".join(
+                        getattr(part, "transcript", None) or getattr(part, "text", None) or ""
+                        for part in item.content
+                    )
+                )
         return found
 
 
 @asynccontextmanager
-async def desk(agent, *replies, config=None, faults=None, clock=None, earned=(), consume=True, otherwise=None, model_config=None, **options):
-    """A session of the agent with a server that gives these replies. Whatever the client has earned but `earned` fails the test."""
+async def desk(
+    agent,
+    *replies,
+    config=None,
+    faults=None,
+    clock=None,
+    earned=(),
+    consume=True,
+    otherwise=None,
+    model_config=None,
+    **options,
+):
+    """A session of the agent with a server that gives these replies.
+
+    Whatever the client has earned but `earned` fails the test.
+    """
     runner_options = {name: options.pop(name) for name in ("store", "hooks") if name in options}
     async with (
         LocalRealtimeServer(list(replies), faults=faults, otherwise=otherwise) as server,

@@ -20,7 +20,15 @@ async def served_example(name, **environment):
     env = {key: value for key, value in os.environ.items() if not ABOUT_MODELS.fullmatch(key)}
     env |= {"PORT": str(port), "PYTHONUNBUFFERED": "1", **environment}
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py"), env=env, stdout=pipe, stderr=pipe)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-W",
+        "error",
+        str(EXAMPLES / f"{name}.py"),
+        env=env,
+        stdout=pipe,
+        stderr=pipe,
+    )
     logged = bytearray()
     try:
         async with asyncio.timeout(60):

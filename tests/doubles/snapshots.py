@@ -1,11 +1,17 @@
-"""A store that remembers what was in it after each step in which something was written: what a process finds that goes on with a run which ended there."""
+"""A store that remembers what was in it after each step in which something was written: what a
+process finds that goes on with a run which ended there.
+"""
 
+from offbook.runtime.codec.packing import unpack
 from tests.doubles.watched_stores import WatchedStore
-from understudy.runtime.codec.packing import unpack
 
 
 class Snapshots(WatchedStore):
-    """In memory. `taken` holds, for each step that has changed something, what it was and what was in the store then."""
+    """In memory.
+
+    `taken` holds, for each step that has changed something, what it was and what was in the store
+    then.
+    """
 
     def __init__(self, content=None):
         super().__init__()
@@ -28,7 +34,9 @@ class Snapshots(WatchedStore):
 
 def journal_of(content):
     """The changes in the one journal of a content, as lists; nothing, if there is none."""
-    journals = [records for key, (_value, records) in content.items() if key.startswith("understudy:journal:")]
+    journals = [
+        records for key, (_value, records) in content.items() if key.startswith("offbook:journal:")
+    ]
     assert len(journals) <= 1
     return [change for record in (journals[0] if journals else ()) for change in unpack(record)]
 

@@ -29,4 +29,7 @@ class Spans:
     def lines(self):
         """Each span with what it is under, in the order of their beginning."""
         names = {span.context.span_id: span.name for span in self.all()}
-        return [f"{span.name} < {names.get(span.parent.span_id) if span.parent else None}" for span in self.all()]
+        return [
+            f"{span.name} < {names.get(span.parent.span_id) if span.parent else None}"
+            for span in self.all()
+        ]

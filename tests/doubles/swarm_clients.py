@@ -1,4 +1,6 @@
-"""Clients that give the replies that a test has written down: synchronous or not, at once or in pieces, in the types that OpenAI's client has."""
+"""Clients that give the replies that a test has written down: synchronous or not, at once or in
+pieces, in the types that OpenAI's client has.
+"""
 
 import copy
 import json
@@ -8,8 +10,12 @@ from unittest.mock import MagicMock
 
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+from offbook.actors.swarm.types import (
+    ChatCompletionMessage,
+    ChatCompletionMessageToolCall,
+    Function,
+)
 from tests.programs import openai_wire as wire
-from understudy.actors.swarm.types import ChatCompletionMessage, ChatCompletionMessageToolCall, Function
 
 USER = [{"role": "user", "content": "Hello?"}]
 
@@ -19,7 +25,9 @@ class Exhausted(Exception):
 
 
 def call(function, call_id=None, **arguments):
-    """A call of a function; its arguments may also be given as a text, `_raw`, which need not be JSON."""
+    """A call of a function; its arguments may also be given as a text, `_raw`, which need not be
+    JSON.
+    """
     text = arguments.pop("_raw") if "_raw" in arguments else json.dumps(arguments)
     return wire.call(function, text, call_id or f"call_{function}")
 
@@ -29,7 +37,9 @@ def reply(text="", *calls):
 
 
 class ScriptedClient:
-    """Each reply is a text, `reply(...)`, an exception, or a function of the request that returns one of these."""
+    """Each reply is a text, `reply(...)`, an exception, or a function of the request that returns
+    one of these.
+    """
 
     def __init__(self, *replies):
         self.left = deque(replies)
@@ -47,7 +57,11 @@ class ScriptedClient:
         if isinstance(said, BaseException):
             raise said
         said = reply(said) if isinstance(said, str) else said
-        return [ChatCompletionChunk.model_validate(one) for one in wire.completion_chunks(said)] if request["stream"] else ChatCompletion.model_validate(said)
+        return (
+            [ChatCompletionChunk.model_validate(one) for one in wire.completion_chunks(said)]
+            if request["stream"]
+            else ChatCompletion.model_validate(said)
+        )
 
     def create(self, **request):
         made = self._next(request)
@@ -85,9 +99,19 @@ class MockOpenAIClient:
 
 def create_mock_response(message, function_calls=(), model="gpt-4o"):
     calls = [
-        ChatCompletionMessageToolCall(id="mock_tc_id", type="function", function=Function(name=one["name"], arguments=json.dumps(one.get("args", {}))))
+        ChatCompletionMessageToolCall(
+            id="mock_tc_id",
+            type="function",
+            function=Function(name=one["name"], arguments=json.dumps(one.get("args", {}))),
+        )
         for one in function_calls
     ]
-    said = ChatCompletionMessage(role=message.get("role", "assistant"), content=message.get("content", ""), tool_calls=calls or None)
+    said = ChatCompletionMessage(
+        role=message.get("role", "assistant"),
+        content=message.get("content", ""),
+        tool_calls=calls or None,
+    )
     choice = {"message": said, "finish_reason": "stop", "index": 0}
-    return ChatCompletion(id="mock_cc_id", created=1234567890, model=model, object="chat.completion", choices=[choice])
+    return ChatCompletion(
+        id="mock_cc_id", created=1234567890, model=model, object="chat.completion", choices=[choice]
+    )

@@ -1,9 +1,11 @@
-"""What the tests of interrupts share: agents and tools that wait for something from outside, and how an interrupt looks as lines."""
+"""What the tests of interrupts share: agents and tools that wait for something from outside, and
+how an interrupt looks as lines.
+"""
 
 from typing import Any
 
-from understudy.actors import Agent, ChatModelAgent
-from understudy.runtime import AgentEvent, MemoryStore, Runner, ScriptedModel, ToolCalls
+from offbook.actors import Agent, ChatModelAgent
+from offbook.runtime import AgentEvent, MemoryStore, Runner, ScriptedModel, ToolCalls
 
 
 def to(name):
@@ -12,11 +14,16 @@ def to(name):
 
 
 def chat(name, *script, **options):
-    return ChatModelAgent(name=name, description=f"about {name}", model=ScriptedModel(script), **options)
+    return ChatModelAgent(
+        name=name, description=f"about {name}", model=ScriptedModel(script), **options
+    )
 
 
 class Asker(Agent):
-    """Asks its questions, one each time that it plays, and says what it was told. What it has heard so far is its state."""
+    """Asks its questions, one each time that it plays, and says what it was told.
+
+    What it has heard so far is its state.
+    """
 
     def __init__(self, name: str, *questions: Any, **options: Any) -> None:
         super().__init__(name=name, description=f"asks as {name}", **options)
@@ -48,21 +55,28 @@ class Naive(Agent):
 
 
 class Stage:
-    """A runner with a store, and the runs that it makes one after the other: `start()`, then `go_on(...)` from the last save."""
+    """A runner with a store, and the runs that it makes one after the other: `start()`, then
+    `go_on(...)` from where the last one rests.
+    """
 
     def __init__(self, agent: Any, **options: Any) -> None:
         self.store = options.pop("store", None) or MemoryStore()
         self.runner = Runner(agent, store=self.store, **options)
         self.id: str | None = None
+        self.run_id: str | None = None
 
     def start(self, text="q", **options):
         run = self.runner.query(text, **options)
         result = run.result(20)
-        self.id = run.checkpoint_id
+        self.id, self.run_id = run.checkpoint_id, run.id
         return result
 
     def go_on(self, targets=None, **options):
-        return self.runner.resume(options.pop("id", self.id), targets, **options).result(20)
+        run = self.runner.resume(options.pop("id", self.id), targets, **options)
+        result = run.result(20)
+        if run.id == self.run_id:
+            self.id = run.checkpoint_id
+        return result
 
 
 def path(context):
@@ -86,11 +100,17 @@ def ids(result):
 
 def told(model, call=-1):
     """What a model was told by the tools before one of its calls: name and text, in its order."""
-    return [(message.tool_name, message.text) for message in model.requests[call].messages if message.role == "tool"]
+    return [
+        (message.tool_name, message.text)
+        for message in model.requests[call].messages
+        if message.role == "tool"
+    ]
 
 
 def is_whole(messages):
-    """Whether each call in a conversation has its one result right behind it, in the order of the calls, and no result is without its call."""
+    """Whether each call in a conversation has its one result right behind it, in the order of the
+    calls, and no result is without its call.
+    """
     waiting = []
     for message in messages:
         if message.role == "tool":

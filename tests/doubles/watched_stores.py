@@ -1,16 +1,26 @@
-"""Stores of which each call is seen before it is made and after it is done; and what a call is about."""
+"""Stores of which each call is seen before it is made and after it is done; and what a call is
+about.
+"""
 
-from understudy.runtime import MemoryStore
-from understudy.runtime.stores import Append, DropEntry, Expect, Put, Remove, RunEntry
+from offbook.runtime import MemoryStore
+from offbook.runtime.stores import Append, DropEntry, Expect, Put, Remove, RunEntry
 
-KINDS = {Append: "append", Put: "put", Remove: "remove", Expect: "expect", RunEntry: "entry", DropEntry: "drop"}
+KINDS = {
+    Append: "append",
+    Put: "put",
+    Remove: "remove",
+    Expect: "expect",
+    RunEntry: "entry",
+    DropEntry: "drop",
+}
 CHANGES = ("append", "put", "remove")
 
 
 class Call:
     """One call of a store: its method, and what it is about, as pairs of a word and a key.
 
-    The words are those of the methods; for what it writes, alone or in a claim or commit, "append", "put", "remove", "expect", and "entry" and "drop" in the list of runs; and for a claim that is
+    The words are those of the methods; for what it writes, alone or in a claim or commit, "append",
+    "put", "remove", "expect", and "entry" and "drop" in the list of runs; and for a claim that is
     given up by it "leave".
     """
 
@@ -19,7 +29,9 @@ class Call:
     def __init__(self, method, key, writes=(), then="keep"):
         self.method = method
         self.key = key
-        self.about = list(dict.fromkeys([(method, key), *((KINDS[type(write)], write.key) for write in writes)]))
+        self.about = list(
+            dict.fromkeys([(method, key), *((KINDS[type(write)], write.key) for write in writes)])
+        )
         if then != "keep":
             self.about.append(("leave", key))
         self.writes = writes
@@ -42,19 +54,26 @@ class Call:
     @property
     def records(self):
         """The records that it adds to journals."""
-        return [record for write in self.writes if type(write) is Append for record in write.records]
+        return [
+            record for write in self.writes if type(write) is Append for record in write.records
+        ]
 
     @property
     def size(self):
         """How many bytes it writes."""
-        return sum(map(len, self.records)) + sum(len(write.value) for write in self.writes if type(write) is Put)
+        return sum(map(len, self.records)) + sum(
+            len(write.value) for write in self.writes if type(write) is Put
+        )
 
     def __str__(self):
         return " ".join(f"{word} {key}" for word, key in self.about if word != "expect")
 
 
 class Watched:
-    """To be put in front of a store's class: `before` and `after` see each call. What `before` raises, the call raises, and is not made."""
+    """To be put in front of a store's class: `before` and `after` see each call.
+
+    What `before` raises, the call raises, and is not made.
+    """
 
     async def before(self, call):
         """It is about to be made."""
@@ -72,13 +91,20 @@ class Watched:
         return await self._watched(Call("get", key), lambda: super(Watched, self).get(key))
 
     async def set(self, key, value):
-        return await self._watched(Call("set", key, (Put(key, value),)), lambda: super(Watched, self).set(key, value))
+        return await self._watched(
+            Call("set", key, (Put(key, value),)), lambda: super(Watched, self).set(key, value)
+        )
 
     async def delete(self, key):
-        return await self._watched(Call("delete", key, (Remove(key),)), lambda: super(Watched, self).delete(key))
+        return await self._watched(
+            Call("delete", key, (Remove(key),)), lambda: super(Watched, self).delete(key)
+        )
 
     async def append(self, key, records):
-        return await self._watched(Call("append", key, (Append(key, tuple(records), 0),)), lambda: super(Watched, self).append(key, records))
+        return await self._watched(
+            Call("append", key, (Append(key, tuple(records), 0),)),
+            lambda: super(Watched, self).append(key, records),
+        )
 
     async def read(self, key, after=0):
         return await self._watched(Call("read", key), lambda: super(Watched, self).read(key, after))
@@ -87,26 +113,42 @@ class Watched:
         return await self._watched(Call("keys", prefix), lambda: super(Watched, self).keys(prefix))
 
     async def create(self, key, value):
-        return await self._watched(Call("create", key, (Put(key, value),)), lambda: super(Watched, self).create(key, value))
+        return await self._watched(
+            Call("create", key, (Put(key, value),)), lambda: super(Watched, self).create(key, value)
+        )
 
     async def keep_alive(self, owner, seconds, *, first=False):
-        return await self._watched(Call("keep_alive", owner), lambda: super(Watched, self).keep_alive(owner, seconds, first=first))
+        return await self._watched(
+            Call("keep_alive", owner),
+            lambda: super(Watched, self).keep_alive(owner, seconds, first=first),
+        )
 
     async def revoke(self, owner):
-        return await self._watched(Call("revoke", owner), lambda: super(Watched, self).revoke(owner))
+        return await self._watched(
+            Call("revoke", owner), lambda: super(Watched, self).revoke(owner)
+        )
 
-    async def claim(self, key, owner, writes=(), *, former=None):
-        return await self._watched(Call("claim", key, writes), lambda: super(Watched, self).claim(key, owner, writes, former=former))
+    async def claim(self, key, owner, writes=()):
+        return await self._watched(
+            Call("claim", key, writes),
+            lambda: super(Watched, self).claim(key, owner, writes),
+        )
 
     async def commit(self, claim, writes, *, then="keep"):
-        call = Call("commit", "" if claim is None else claim.key, writes, "keep" if claim is None else then)
-        return await self._watched(call, lambda: super(Watched, self).commit(claim, writes, then=then))
+        call = Call(
+            "commit", "" if claim is None else claim.key, writes, "keep" if claim is None else then
+        )
+        return await self._watched(
+            call, lambda: super(Watched, self).commit(claim, writes, then=then)
+        )
 
     async def holder(self, key):
         return await self._watched(Call("holder", key), lambda: super(Watched, self).holder(key))
 
     async def orphans(self, prefix="", limit=None):
-        return await self._watched(Call("orphans", prefix), lambda: super(Watched, self).orphans(prefix, limit))
+        return await self._watched(
+            Call("orphans", prefix), lambda: super(Watched, self).orphans(prefix, limit)
+        )
 
 
 class WatchedStore(Watched, MemoryStore):

@@ -8,7 +8,10 @@ import uvicorn
 
 
 class Webhook:
-    """`hold`: an event for which each call waits before it is answered. `answers`: what the first calls are answered with; later ones with 200."""
+    """`hold`: an event for which each call waits before it is answered.
+
+    `answers`: what the first calls are answered with; later ones with 200.
+    """
 
     def __init__(self, *, hold=None, answers=(), location=None, ssl=None):
         self.calls, self.headers, self.paths = [], [], []
@@ -47,7 +50,11 @@ class Webhook:
         self._socket.bind(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/hook"
-        self._server = uvicorn.Server(uvicorn.Config(self, log_level="error", lifespan="off", timeout_graceful_shutdown=1, **self._ssl))
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                self, log_level="error", lifespan="off", timeout_graceful_shutdown=1, **self._ssl
+            )
+        )
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
         while not self._server.started:
             await asyncio.sleep(0.001)

@@ -1,4 +1,5 @@
-"""An agent that does what the compatibility kit's message ids ask for, served by the public API: what the kit is run against, and what tests hold it to.
+"""An agent that does what the compatibility kit's message ids ask for, served by the public API:
+what the kit is run against, and what tests hold it to.
 
 python -m tests.programs.a2a_conformance_server [--port 9999] [--grpc-port 50051] [--bare]
 """
@@ -9,9 +10,20 @@ import json
 
 import uvicorn
 
-from understudy.actors import Agent
-from understudy.runtime import AgentEvent, CustomAction, Options
-from understudy.runtime.a2a import AgentCardSettings, ArtifactUpdate, DataPart, FilePart, Reject, Reply, SkillSettings, Status, WebhookPolicy, a2a_app
+from offbook.actors import Agent
+from offbook.runtime import AgentEvent, CustomAction, Options
+from offbook.runtime.a2a import (
+    AgentCardSettings,
+    ArtifactUpdate,
+    DataPart,
+    FilePart,
+    Reject,
+    Reply,
+    SkillSettings,
+    Status,
+    WebhookPolicy,
+    a2a_app,
+)
 
 WORKING_SECONDS = 8.0
 
@@ -24,7 +36,9 @@ class Conforming(Agent):
     """Keys on the beginning of the message's id."""
 
     async def run(self, input, context):
-        message_id = context.options["message_id"]  # of the message that has come, be it the first or the answer to a question
+        message_id = context.options[
+            "message_id"
+        ]  # of the message that has come, be it the first or the answer to a question
         for prefix, play in PLAYS:
             if message_id.startswith(prefix):
                 async for event in play(context):
@@ -34,11 +48,20 @@ class Conforming(Agent):
 
 
 async def artifact_file_url(_context):
-    yield said(ArtifactUpdate("file", FilePart("https://example.com/output.txt", media_type="text/plain", name="output.txt")))
+    yield said(
+        ArtifactUpdate(
+            "file",
+            FilePart("https://example.com/output.txt", media_type="text/plain", name="output.txt"),
+        )
+    )
 
 
 async def artifact_file(_context):
-    yield said(ArtifactUpdate("file", FilePart(data=b"file content", media_type="text/plain", name="output.txt")))
+    yield said(
+        ArtifactUpdate(
+            "file", FilePart(data=b"file content", media_type="text/plain", name="output.txt")
+        )
+    )
 
 
 async def artifact_data(_context):
@@ -102,11 +125,17 @@ PLAYS = [
 
 def make(port, grpc_port=None, *, bare=False):
     """The app. `bare`: without push notifications and extended card."""
-    skill = SkillSettings("conformance", "Conformance", "Does what message ids ask for.", ("test",), ("tck-complete-task",))
+    skill = SkillSettings(
+        "conformance",
+        "Conformance",
+        "Does what message ids ask for.",
+        ("test",),
+        ("tck-complete-task",),
+    )
     card = AgentCardSettings(
         url=f"http://127.0.0.1:{port}",
         skills=(skill,),
-        provider="understudy",
+        provider="offbook",
         provider_url="https://example.com",
         push_notifications=not bare,
         extended=None if bare else AgentCardSettings(description="The extended card."),
@@ -114,7 +143,13 @@ def make(port, grpc_port=None, *, bare=False):
     webhooks = WebhookPolicy(allow_http=True, allow_private=True, secret_key="conformance")
     grpc = None if grpc_port is None else f"127.0.0.1:{grpc_port}"
     agent = Conforming(name="conforming", description="Does what the kit asks for.")
-    return a2a_app(agent, card=card, webhooks=webhooks, grpc=grpc, run_options=lambda _task, message, _metadata: Options(message_id=message.message_id))
+    return a2a_app(
+        agent,
+        card=card,
+        webhooks=webhooks,
+        grpc=grpc,
+        run_options=lambda _task, message, _metadata: Options(message_id=message.message_id),
+    )
 
 
 def main():
@@ -123,7 +158,12 @@ def main():
     parser.add_argument("--grpc-port", type=int, default=50051)
     parser.add_argument("--bare", action="store_true")
     args = parser.parse_args()
-    uvicorn.run(make(args.port, args.grpc_port, bare=args.bare), host="127.0.0.1", port=args.port, log_level="warning")
+    uvicorn.run(
+        make(args.port, args.grpc_port, bare=args.bare),
+        host="127.0.0.1",
+        port=args.port,
+        log_level="warning",
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Asks an agent that was made with the official SDK over gRPC. Prints what came, a line for each step. Server and client share a loop, as grpcio wants it."""
+"""Asks an agent that was made with the official SDK over gRPC.
+
+Prints what came, a line for each step. Server and client share a loop, as grpcio wants it.
+"""
 
 import asyncio
 import sys
@@ -10,10 +13,10 @@ from a2a.types import a2a_pb2_grpc
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from offbook.actors import RemoteAgent
+from offbook.runtime import MemoryStore, Runner
+from offbook.runtime.a2a import A2AClient, A2AConnectionError, A2AError
 from tests.doubles.a2a_servers import SdkServer, text
-from understudy.actors import RemoteAgent
-from understudy.runtime import MemoryStore, Runner
-from understudy.runtime.a2a import A2AClient, A2AConnectionError, A2AError
 
 
 async def works(job):
@@ -38,12 +41,16 @@ async def main():
     a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(made.handler), server)
     server.add_insecure_port(url)
     await server.start()
-    from understudy.runtime.a2a.conversion import card_from_wire
+    from offbook.runtime.a2a.conversion import card_from_wire
 
     card = card_from_wire(made.card)
     async with A2AClient(card) as client:
         print("send", (await client.send("go")).artifacts[0].text)
-        print("plain", (await client.send("plain")).text, [event.text async for event in client.stream("plain")])
+        print(
+            "plain",
+            (await client.send("plain")).text,
+            [event.text async for event in client.stream("plain")],
+        )
         print("stream", [type(event).__name__ async for event in client.stream("go")])
         async for event in client.stream("wait"):
             task_id = event.id

@@ -1,10 +1,13 @@
-"""A process that asks a remote agent and is killed. Arguments: the address, the store, the id of the run. Prints each event's text."""
+"""A process that asks a remote agent and is killed.
+
+Arguments: the address, the store, the id of the run. Prints each event's text.
+"""
 
 import asyncio
 import sys
 
-from understudy.actors import RemoteAgent
-from understudy.runtime import Runner, SQLiteStore
+from offbook.actors import RemoteAgent
+from offbook.runtime import Runner, SQLiteStore
 
 
 async def main(url, store, run_id):

@@ -1,4 +1,6 @@
-"""A cluster on a real Ray of two nodes on this machine, through one story after the other. Prints what came of each as a line of JSON.
+"""A cluster on a real Ray of two nodes on this machine, through one story after the other.
+
+Prints what came of each as a line of JSON.
 
 It ends what it has started, and nothing else. What the environment says is in `cluster_shop.py`.
 """
@@ -17,7 +19,7 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 import ray
 from ray.cluster_utils import Cluster as RayCluster
 
-from understudy.runtime.cluster import Cluster, HostLost
+from offbook.runtime.cluster import Cluster, HostLost
 
 SHOP = "tests.programs.cluster_shop"
 BEGAN = time.monotonic()
@@ -25,16 +27,24 @@ NODE = {"num_cpus": 3, "object_store_memory": 80 * 2**20}
 
 
 def say(story, **found):
-    print(json.dumps({"story": story, **found, "at": round(time.monotonic() - BEGAN, 1)}), flush=True)
+    print(
+        json.dumps({"story": story, **found, "at": round(time.monotonic() - BEGAN, 1)}), flush=True
+    )
 
 
 def steps():
     ledger = Path(os.environ["LEDGER"])
-    return [tuple(line.split()[1:3]) for line in ledger.read_text().splitlines()] if ledger.exists() else []
+    return (
+        [tuple(line.split()[1:3]) for line in ledger.read_text().splitlines()]
+        if ledger.exists()
+        else []
+    )
 
 
 async def read(run, at=3, then=None):
-    """The texts of a run, what is done after some of them, and how long the run stood still after that."""
+    """The texts of a run, what is done after some of them, and how long the run stood still after
+    that.
+    """
     texts, seqs, stood = [], [], 0.0
     async for event in run:
         texts.append(event.text)
@@ -44,7 +54,11 @@ async def read(run, at=3, then=None):
             stood = time.monotonic()
         elif len(texts) == at + 1 and stood:
             stood = time.monotonic() - stood
-    return {"texts": texts, "in_order": seqs == list(range(1, len(seqs) + 1)), "stood": round(stood, 2)}
+    return {
+        "texts": texts,
+        "in_order": seqs == list(range(1, len(seqs) + 1)),
+        "stood": round(stood, 2),
+    }
 
 
 async def pid_of(cluster, host):
@@ -64,7 +78,11 @@ async def straight(cluster):
     result = await cluster.session("ada").query("2 hello")
     async with Cluster.connect("shop") as other:
         followed = await other.session("ada").query("2 again")
-        said = [message.text for message in await other.session("ada").history() if message.role == "user"]
+        said = [
+            message.text
+            for message in await other.session("ada").history()
+            if message.role == "user"
+        ]
     say("straight", texts=[result.text, followed.text], said=said)
 
 
@@ -97,7 +115,9 @@ async def killed(cluster):
 
 async def many(cluster):
     runs = [cluster.runner.query("10 hi", run_id=f"r{number}") for number in range(25)]
-    runs += [cluster.session(f"s{number}").query("10 hi", run_id=f"t{number}") for number in range(25)]
+    runs += [
+        cluster.session(f"s{number}").query("10 hi", run_id=f"t{number}") for number in range(25)
+    ]
     tasks = [asyncio.ensure_future(awaited(run)) for run in runs]
     before = len(steps())
     while len(steps()) < before + 120:
@@ -125,11 +145,35 @@ async def stopped(cluster):
 
 
 async def scaled(cluster):
-    reading = [asyncio.ensure_future(read(cluster.session(f"u{number}").query("25 hi"))) for number in range(6)]
+    reading = [
+        asyncio.ensure_future(read(cluster.session(f"u{number}").query("25 hi")))
+        for number in range(6)
+    ]
     await cluster.scale(4)
     await cluster.scale(2)
     found = await asyncio.gather(*reading)
-    say("scaled", whole=all(one["in_order"] and len(one["texts"]) == 26 for one in found), hosts=sorted(one.name for one in (await cluster.stats()).hosts))
+    say(
+        "scaled",
+        whole=all(one["in_order"] and len(one["texts"]) == 26 for one in found),
+        hosts=sorted(one.name for one in (await cluster.stats()).hosts),
+    )
+
+
+async def leaving(cluster, node):
+    """The hosts of a node that is going away are drained, and as many start on the other one."""
+    reading = [asyncio.ensure_future(read(cluster.runner.query("25 hi"))) for _ in range(6)]
+    leave = [one.name for one in (await cluster.stats()).hosts if one.node == node.node_id]
+    report = await cluster.drain(node=node.node_id, replace=True)
+    await is_up(cluster, 2)
+    found = await asyncio.gather(*reading)
+    nodes = [one.node for one in (await cluster.stats()).hosts]
+    say(
+        "leaving",
+        whole=all(one["in_order"] and len(one["texts"]) == 26 for one in found),
+        drained=sorted(report) == sorted(leave) and all(one["drained"] for one in report.values()),
+        hosts=len(nodes),
+        there=nodes.count(node.node_id),
+    )
 
 
 async def node_lost(cluster, machines, node):
@@ -137,7 +181,9 @@ async def node_lost(cluster, machines, node):
     await cluster.scale(4)  # Ray spreads them
     hosts = {one.name: one.node for one in (await cluster.stats()).hosts}
     there = next((name for name, where in hosts.items() if where == node_id), None)
-    number = next(n for n in range(10_000) if cluster._routes.hosts.placement.first(f"n{n}") == there)
+    number = next(
+        n for n in range(10_000) if cluster._routes.hosts.placement.first(f"n{n}") == there
+    )
     run = cluster.runner.query("40 hi", run_id=f"n{number}")
 
     async def lose():
@@ -151,8 +197,19 @@ async def node_lost(cluster, machines, node):
 async def main(machines, node):
     limits = {"sweep_seconds": 1.0, "suspect_seconds": 2.0}
     began = time.monotonic()
-    async with Cluster.start(f"{SHOP}:host", name="shop", hosts=3, allow=("tests.",), resources={"num_cpus": 0.5}, **limits) as cluster:
-        say("started", seconds=round(time.monotonic() - began, 1), nodes=len({one.node for one in (await cluster.stats()).hosts}))
+    async with Cluster.start(
+        f"{SHOP}:host",
+        name="shop",
+        hosts=3,
+        allow=("tests.",),
+        resources={"num_cpus": 0.5},
+        **limits,
+    ) as cluster:
+        say(
+            "started",
+            seconds=round(time.monotonic() - began, 1),
+            nodes=len({one.node for one in (await cluster.stats()).hosts}),
+        )
         await straight(cluster)
         await killed(cluster)
         await is_up(cluster, 3)
@@ -163,16 +220,25 @@ async def main(machines, node):
         await stopped(cluster)
         await is_up(cluster, 3)
         await scaled(cluster)
+        await leaving(cluster, node)
         await node_lost(cluster, machines, node)
     say("left", hosts=ray.util.list_named_actors(all_namespaces=True))
 
 
 if __name__ == "__main__":
-    machines = RayCluster(initialize_head=True, head_node_args={**NODE, "node_ip_address": "127.0.0.2", "include_dashboard": False})
+    machines = RayCluster(
+        initialize_head=True,
+        head_node_args={**NODE, "node_ip_address": "127.0.0.2", "include_dashboard": False},
+    )
     node = machines.add_node(**NODE, node_ip_address="127.0.0.3")
     try:
-        ray.init(address=machines.address, namespace="tests", _node_ip_address="127.0.0.2", log_to_driver=False)
-        asyncio.run(asyncio.wait_for(main(machines, node), 180))
+        ray.init(
+            address=machines.address,
+            namespace="tests",
+            _node_ip_address="127.0.0.2",
+            log_to_driver=False,
+        )
+        asyncio.run(asyncio.wait_for(main(machines, node), 220))
     finally:
         ray.shutdown()
         machines.shutdown()

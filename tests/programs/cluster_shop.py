@@ -1,6 +1,8 @@
-"""The program of the tests' clusters: an agent whose steps are written down outside, actors, and factories of every kind, good and bad.
+"""The program of the tests' clusters: an agent whose steps are written down outside, actors, and
+factories of every kind, good and bad.
 
-What the environment says: STORE (an SQLite file or the DSN of a PostgreSQL), LEDGER (a file), STEP_SECONDS.
+What the environment says: STORE (an SQLite file or the DSN of a PostgreSQL), LEDGER (a file),
+STEP_SECONDS.
 """
 
 import asyncio
@@ -8,8 +10,19 @@ import os
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from understudy.actors import Agent
-from understudy.runtime import Actor, AgentEvent, MemoryStore, Message, MessageDelta, PostgresStore, Runner, SQLiteStore
+from offbook.actors import Agent, ChatModelAgent, ToolContext, tool
+from offbook.runtime import (
+    Actor,
+    AgentEvent,
+    MemoryStore,
+    Message,
+    MessageDelta,
+    PostgresStore,
+    Runner,
+    SQLiteStore,
+    ToolCall,
+)
+from offbook.runtime.cluster import Cluster
 
 
 def note(*words):
@@ -73,6 +86,25 @@ class Waits(Agent):
         yield AgentEvent.say(f"told: {context.state['answer']}")
 
 
+class Buys:
+    """A model that calls the tool which it is told, and says what came of it."""
+
+    async def generate(self, request):
+        if request.messages[-1].role == "tool":
+            return Message.assistant(f"told: {request.messages[-1].text}")
+        return Message.assistant(
+            "", [ToolCall(f"c{len(request.messages)}", request.messages[-1].text, "{}")]
+        )
+
+
+@tool(needs_approval=True)
+async def pay(context: ToolContext) -> str:
+    """Pay."""
+    note("step", context.run_id, "pay", os.getpid(), context.idempotency_key)
+    await asyncio.sleep(float(os.environ.get("STEP_SECONDS", "0")))
+    return "paid"
+
+
 class Counter(Actor):
     def __init__(self, start=0):
         super().__init__()
@@ -89,6 +121,24 @@ class Counter(Actor):
             return None
         self.count += message
         return self.count
+
+
+class Inside(Agent):
+    """Uses the cluster that it runs in: an actor that a key identifies, and another session."""
+
+    def __init__(self):
+        super().__init__(name="Inside")
+
+    async def run(self, input, context):
+        said = input.messages[-1].text
+        cluster = Cluster.current()
+        if said == "ask":
+            visits = cluster.actor("tests.programs.cluster_shop:Counter", 0, key="visits")
+            count = await visits.request(1, timeout=5)
+            other = await cluster.session("other").query(f"visit {count}")
+            yield AgentEvent.say(f"{cluster.name}: {other.text}")
+        else:
+            yield AgentEvent.say(f"heard {said}")
 
 
 class Asks(Actor):
@@ -114,9 +164,38 @@ async def host(system):
 
 
 @asynccontextmanager
+async def inside(system):
+    async with store_of(os.environ["STORE"]) as store:
+        yield Runner(Inside(), system=system, store=store, durability="step")
+
+
+@asynccontextmanager
 async def waits(system):
     async with store_of(os.environ["STORE"]) as store:
         yield Runner(Waits(), system=system, store=store, durability="step")
+
+
+@asynccontextmanager
+async def versioned(system):
+    async with store_of(os.environ["STORE"]) as store:
+        yield Runner(
+            Shop(),
+            system=system,
+            store=store,
+            durability="step",
+            version=os.environ["SHOP_VERSION"],
+        )
+
+
+@asynccontextmanager
+async def approves(system):
+    async with store_of(os.environ["STORE"]) as store:
+        yield Runner(
+            ChatModelAgent(name="Buyer", model=Buys(), tools=[pay]),
+            system=system,
+            store=store,
+            durability="step",
+        )
 
 
 @asynccontextmanager
@@ -128,7 +207,14 @@ async def unkept(system):
 @asynccontextmanager
 async def streams(system):
     async with store_of(os.environ["STORE"]) as store:
-        yield Runner(Streams(), system=system, store=store, durability="none", streaming=True, coalesce_deltas=False)
+        yield Runner(
+            Streams(),
+            system=system,
+            store=store,
+            durability="none",
+            streaming=True,
+            coalesce_deltas=False,
+        )
 
 
 @asynccontextmanager

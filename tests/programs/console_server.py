@@ -1,15 +1,19 @@
-"""A console of its own, in a process: `console_server.py STORE TOKEN` serves on any free port, and says where."""
+"""A console of its own, in a process: `console_server.py STORE TOKEN` serves on any free port, and
+says where.
+"""
 
 import sys
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ScriptedModel, SQLiteStore
-from understudy.runtime.console import serve_console
+from offbook.actors import ChatModelAgent
+from offbook.runtime import ScriptedModel, SQLiteStore
+from offbook.runtime.console import serve_console
 
 store = SQLiteStore(sys.argv[1])
 try:
     serve_console(
-        ChatModelAgent(name="Desk", model=ScriptedModel(["hello"])) if sys.argv[2] != "look" else None,
+        ChatModelAgent(name="Desk", model=ScriptedModel(["hello"]))
+        if sys.argv[2] != "look"
+        else None,
         store=store,
         port=0,
         token=None if len(sys.argv) < 4 else sys.argv[3],

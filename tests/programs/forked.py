@@ -1,4 +1,7 @@
-"""Programs that fork while a system runs in them. The argument says which. Each prints what its children and itself found, as lines of JSON."""
+"""Programs that fork while a system runs in them.
+
+The argument says which. Each prints what its children and itself found, as lines of JSON.
+"""
 
 import asyncio
 import concurrent.futures
@@ -14,7 +17,7 @@ from functools import partial
 
 import pykka
 
-from understudy.runtime import Actor, ActorSystem, ThreadActor
+from offbook.runtime import Actor, ActorSystem, ThreadActor
 
 FORKS = 25
 MANY = 2000
@@ -66,8 +69,13 @@ def attempts(system, refs):
         }
         # To stop what is not there is no mistake: it is dead already.
         assert not any(ref.stop(block=False, drain=drain).get(timeout=5) for drain in (False, True))
-        found |= {f"{name} {ref.actor_class.__name__}": attempt(call) for name, call in calls.items()}
-    return found | {"spawn": attempt(partial(system.spawn, Echo)), "spawn thread": attempt(partial(system.spawn, ThreadEcho))}
+        found |= {
+            f"{name} {ref.actor_class.__name__}": attempt(call) for name, call in calls.items()
+        }
+    return found | {
+        "spawn": attempt(partial(system.spawn, Echo)),
+        "spawn thread": attempt(partial(system.spawn, ThreadEcho)),
+    }
 
 
 def own_system():
@@ -76,7 +84,9 @@ def own_system():
     with ActorSystem.in_thread() as system:
         refs = [system.spawn(kind) for kind in (Echo, ThreadEcho) for _ in range(20)]
         replies.extend(ref.ask(number) for number, ref in enumerate(refs))
-        registered = sorted(ref.path for ref in pykka.ActorRegistry.get_all()) == sorted(ref.path for ref in refs)
+        registered = sorted(ref.path for ref in pykka.ActorRegistry.get_all()) == sorted(
+            ref.path for ref in refs
+        )
         pykka.ActorRegistry.stop_all()
         replies.append(any(ref.is_alive() for ref in refs))
 
@@ -84,7 +94,11 @@ def own_system():
         async with ActorSystem() as system:
             return await system.spawn(Echo).request("on a loop")
 
-    return {"own": replies == [*range(40), False], "loop": asyncio.run(main()), "registered": registered}
+    return {
+        "own": replies == [*range(40), False],
+        "loop": asyncio.run(main()),
+        "registered": registered,
+    }
 
 
 def forked(child):
@@ -108,7 +122,9 @@ def forked(child):
 
 
 def while_threads_send():
-    """Threads send, spawn and stop all the time: so that a lock is held in the middle of something when the fork comes."""
+    """Threads send, spawn and stop all the time: so that a lock is held in the middle of something
+    when the fork comes.
+    """
     over = threading.Event()
 
     def trouble(ref, system):
@@ -120,7 +136,8 @@ def while_threads_send():
 
     def look_up():
         while not over.is_set():
-            pykka.ActorRegistry.get_by_class_name("Nobody")  # pykka's own lock is held all the while, and every spawn needs it
+            # pykka's own lock is held all the while, and every spawn needs it.
+            pykka.ActorRegistry.get_by_class_name("Nobody")
 
     def start():
         while not over.is_set():
@@ -160,7 +177,13 @@ def on_the_loop():
 def in_a_handler():
     class Forker(Actor):
         def on_receive(self, refs):
-            return forked(lambda: {"attempts": attempts(self.actor_system, refs), "child": attempt(partial(self.spawn, Echo)), **own_system()})
+            return forked(
+                lambda: {
+                    "attempts": attempts(self.actor_system, refs),
+                    "child": attempt(partial(self.spawn, Echo)),
+                    **own_system(),
+                }
+            )
 
     with ActorSystem.in_thread(slow_handler=SECONDS) as system:
         refs = [system.spawn(Echo), system.spawn(ThreadEcho)]
@@ -168,7 +191,9 @@ def in_a_handler():
 
 
 def default_system():
-    """`MyActor.start()` in the child makes it a default system of its own; and both processes end by themselves."""
+    """`MyActor.start()` in the child makes it a default system of its own; and both processes end
+    by themselves.
+    """
     refs = [Echo.start(), ThreadEcho.start()]
     assert [ref.ask("!") for ref in refs] == ["!", "!"]
     sys.stdout.flush()
@@ -176,7 +201,14 @@ def default_system():
     if pid == 0:
         signal.alarm(SECONDS)
         system = refs[0]._cell.system
-        say(child={"status": 0, "attempts": attempts(system, refs), **own_system(), "start": Echo.start().ask("mine")})
+        say(
+            child={
+                "status": 0,
+                "attempts": attempts(system, refs),
+                **own_system(),
+                "start": Echo.start().ask("mine"),
+            }
+        )
         return
     _pid, status = os.waitpid(pid, 0)
     say(status=status, parent=[ref.ask("!") for ref in refs])
@@ -203,5 +235,6 @@ def with_multiprocessing():
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
+    # Newer Pythons warn of any fork beside threads.
+    warnings.simplefilter("ignore", DeprecationWarning)
     globals()[sys.argv[1]]()

@@ -1,6 +1,9 @@
-"""A FastAPI service with an actor system in its lifespan. Prints its port; a line on its standard input opens the gate on which `/wait` waits.
+"""A FastAPI service with an actor system in its lifespan.
 
-Arguments: the event loop (asyncio or uvloop), and for how many seconds the server waits for requests when it is told to stop (0: for ever).
+Prints its port; a line on its standard input opens the gate on which `/wait` waits.
+
+Arguments: the event loop (asyncio or uvloop), and for how many seconds the server waits for
+requests when it is told to stop (0: for ever).
 """
 
 import asyncio
@@ -15,11 +18,12 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from understudy.runtime import Actor, ActorSystem, SystemDraining
+from offbook.runtime import Actor, ActorSystem, SystemDraining
 
 
 def say(*words):
-    os.write(1, (" ".join(map(str, words)) + "\n").encode())  # at once, and in one piece, whichever thread says it
+    # At once, and in one piece, whichever thread says it.
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
 class Counter(Actor):
@@ -57,7 +61,9 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.system = system
         app.state.gate = asyncio.Event()
         app.state.counter = system.spawn(Counter)
-        asyncio.get_running_loop().add_reader(sys.stdin, lambda: (sys.stdin.readline(), app.state.gate.set()))
+        asyncio.get_running_loop().add_reader(
+            sys.stdin, lambda: (sys.stdin.readline(), app.state.gate.set())
+        )
         yield
         asyncio.get_running_loop().remove_reader(sys.stdin)
         report = await system.drain(1)
@@ -113,7 +119,12 @@ async def drain() -> None:
 
 if __name__ == "__main__":
     loop, patience = sys.argv[1:]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the server raises it again when it is done
+    # The server raises it again when it is done.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     listener = socket.create_server(("127.0.0.1", 0))
     say("port", listener.getsockname()[1])
-    uvicorn.Server(uvicorn.Config(app, loop=loop, log_level="info", timeout_graceful_shutdown=int(patience) or None)).run(sockets=[listener])
+    uvicorn.Server(
+        uvicorn.Config(
+            app, loop=loop, log_level="info", timeout_graceful_shutdown=int(patience) or None
+        )
+    ).run(sockets=[listener])

@@ -1,4 +1,7 @@
-"""Programs with a tool that hangs in its thread for ever, each of which has to end by itself. The argument says where its run lives."""
+"""Programs with a tool that hangs in its thread for ever, each of which has to end by itself.
+
+The argument says where its run lives.
+"""
 
 import asyncio
 import atexit
@@ -8,8 +11,8 @@ import sys
 import threading
 import time
 
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, Runner, ScriptedModel, ToolCalls
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import ActorSystem, Runner, ScriptedModel, ToolCalls
 
 STOP_TIMEOUT = 0.3
 BEGUN = threading.Event()
@@ -24,7 +27,11 @@ def cashier(**options):
         while True:
             time.sleep(1000)
 
-    return ChatModelAgent(name="Cashier", model=ScriptedModel([ToolCalls(charge={}), "The card may have been charged."]), tools=[charge])
+    return ChatModelAgent(
+        name="Cashier",
+        model=ScriptedModel([ToolCalls(charge={}), "The card may have been charged."]),
+        tools=[charge],
+    )
 
 
 def on_the_loop():
@@ -100,7 +107,11 @@ def slow_at_the_end():
         print("charged", flush=True)
         return "charged"
 
-    agent = ChatModelAgent(name="Cashier", model=ScriptedModel([ToolCalls(charge={}), "not waited for"]), tools=[charge])
+    agent = ChatModelAgent(
+        name="Cashier",
+        model=ScriptedModel([ToolCalls(charge={}), "not waited for"]),
+        tools=[charge],
+    )
     print(Runner(agent).query("go").result().final_output, flush=True)
 
 
@@ -116,7 +127,9 @@ def last_moment():
             return await super().generate(request)
 
     ending = concurrent.futures.Future()
-    late = ChatModelAgent(name="Cashier", model=Late([ToolCalls(charge={}), "done"]), tools=agent.tools)
+    late = ChatModelAgent(
+        name="Cashier", model=Late([ToolCalls(charge={}), "done"]), tools=agent.tools
+    )
     run = Runner(late).query("go")
     run.start()
     asked.wait()
@@ -129,6 +142,7 @@ def last_moment():
 
 
 if __name__ == "__main__":
-    # The systems that no program names have the same limit here, so that the tests need not wait for ten seconds.
+    # The systems that no program names have the same limit here, so that the tests need not wait
+    # for ten seconds.
     inspect.unwrap(ActorSystem.__init__).__kwdefaults__["stop_timeout"] = STOP_TIMEOUT
     globals()[sys.argv[1]]()

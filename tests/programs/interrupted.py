@@ -1,4 +1,7 @@
-"""Programs that run until they are interrupted. The argument says which. Each says when it is ready, and its actors say when they stop."""
+"""Programs that run until they are interrupted.
+
+The argument says which. Each says when it is ready, and its actors say when they stop.
+"""
 
 import asyncio
 import os
@@ -9,13 +12,14 @@ import time
 
 import uvloop
 
-from understudy.runtime import Actor, ActorSystem, ThreadActor
+from offbook.runtime import Actor, ActorSystem, ThreadActor
 
 NEVER = 3600.0  # a program that waits for the time limit of something hangs the test
 
 
 def say(*words):
-    os.write(1, (" ".join(map(str, words)) + "\n").encode())  # at once, and in one piece, whichever thread says it
+    # At once, and in one piece, whichever thread says it.
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
 class Worker(Actor):
@@ -89,7 +93,8 @@ def in_thread_waiting():
         system.spawn(ThreadWorker)
         system.spawn(Worker, "root", 2).tell("go")
         never = threading.Event()
-        # A signal that comes between the interpreter's last look and a wait without a limit is not seen until the next signal: CPython's, not the system's.
+        # A signal that comes between the interpreter's last look and a wait without a limit is not
+        # seen until the next signal: CPython's, not the system's.
         while not never.wait(1):
             pass
 
@@ -107,5 +112,6 @@ def default():
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a program that is started in the background may have it ignored
+    # A program that is started in the background may have it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     globals()[sys.argv[1]]()

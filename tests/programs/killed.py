@@ -1,11 +1,15 @@
-"""A process that is killed in the middle of a run, at every point of it, again and again; and others that go on with the run.
+"""A process that is killed in the middle of a run, at every point of it, again and again; and
+others that go on with the run.
 
 python -m tests.programs.killed '["SQLiteStore", ["a.db"], {}]' FOLDER FIRST STEP
 
-Of each life, which is a process of its own, all that happens is written to a file as lines: calls of models and tools when they begin and when they end,
-events when they are shown, what of the run was in the store when the life began, and how the run ended. A life is killed at its n-th point: right before or
-right after a step in which something is written to the store, a call begins or ends, or an event is shown. For each n from FIRST on, in steps of STEP, until a run comes to
-its end unharmed: one life is killed there, the next one is killed sometime later, and the last one is not. Their lines are printed as JSON.
+Of each life, which is a process of its own, all that happens is written to a file as lines: calls
+of models and tools when they begin and when they end, events when they are shown, what of the run
+was in the store when the life began, and how the run ended. A life is killed at its n-th point:
+right before or right after a step in which something is written to the store, a call begins or
+ends, or an event is shown. For each n from FIRST on, in steps of STEP, until a run comes to its end
+unharmed: one life is killed there, the next one is killed sometime later, and the last one is not.
+Their lines are printed as JSON.
 """
 
 import asyncio
@@ -18,11 +22,11 @@ import sys
 import traceback
 from pathlib import Path
 
+from offbook import runtime
+from offbook.runtime import Runner
+from offbook.runtime.codec.packing import unpack
 from tests.doubles.watched_stores import Watched
 from tests.programs.long_play import make_play
-from understudy import runtime
-from understudy.runtime import Runner
-from understudy.runtime.codec.packing import unpack
 
 NEVER = 1 << 30
 PROVEN = ("SQLiteStore",)  # a lock on a file is free when its process has ended
@@ -43,7 +47,8 @@ class Log:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def write(self, line):
-        os.write(self.file, f"{line}\n".encode())  # from here on it is the system's: what happens to this process does not matter
+        # From here on it is the system's: what happens to this process does not matter.
+        os.write(self.file, f"{line}\n".encode())
 
     def note(self, line):
         self.write(line)
@@ -51,7 +56,9 @@ class Log:
 
 
 def lethal(cls, log):
-    """A store that tells the log before and after each step that writes, or that takes a run or gives it up."""
+    """A store that tells the log before and after each step that writes, or that takes a run or
+    gives it up.
+    """
 
     class Lethal(Watched, cls):
         async def before(self, call):
@@ -75,14 +82,25 @@ def is_step(call):
 def told(event):
     """An event as a line, without what is another one each time."""
     message = event.message
-    said = None if message is None else [message.role, message.text, [[call.name, call.arguments] for call in message.tool_calls], message.tool_call_id]
+    said = (
+        None
+        if message is None
+        else [
+            message.role,
+            message.text,
+            [[call.name, call.arguments] for call in message.tool_calls],
+            message.tool_call_id,
+        ]
+    )
     return [event.seq, event.agent_name, event.run_path, said, type(event.action).__name__]
 
 
 async def recorded(store):
-    """The events that are in the journals in the store, and the results that an agent holds back; and all keys."""
+    """The events that are in the journals in the store, and the results that an agent holds back;
+    and all keys.
+    """
     events, held = [], []
-    for key in await store.keys("understudy:journal:"):
+    for key in await store.keys("offbook:journal:"):
         for record in await store.read(key):
             for change in unpack(record):
                 if change[0] == "event":
@@ -94,7 +112,9 @@ async def recorded(store):
 
 
 async def declare_dead(recipe, log):
-    """End the owners of earlier lives, where nothing proves that these have ended: whoever starts a life knows it."""
+    """End the owners of earlier lives, where nothing proves that these have ended: whoever starts a
+    life knows it.
+    """
     kind, args, kwargs = recipe
     if kind in PROVEN or not log.owners.exists():
         return
@@ -118,7 +138,9 @@ def living(recipe, make_runs):
                     log.write("shown " + json.dumps(told(event)))
                     log.point("shown")
                 result = await run
-                log.write("ended " + json.dumps([result.status, str(result.error), result.usage.requests]))
+                log.write(
+                    "ended " + json.dumps([result.status, str(result.error), result.usage.requests])
+                )
             log.write("left " + json.dumps(await store.keys()))
 
     return live
@@ -152,17 +174,26 @@ def spend(path, live, kill_at):
 
 def prepare(recipe):
     """What is made once in a process is made before the lives are."""
-    importlib.import_module({"RedisStore": "redis", "PostgresStore": "psycopg", "SQLiteStore": "sqlite3"}[recipe[0]])
+    importlib.import_module(
+        {"RedisStore": "redis", "PostgresStore": "psycopg", "SQLiteStore": "sqlite3"}[recipe[0]]
+    )
     asyncio.run(warm_up())
     gc.freeze()
 
 
 async def warm_up():
-    await Runner(make_play(len), store=runtime.MemoryStore(), durability="step", keep="unfinished").query("go")
+    await Runner(
+        make_play(len), store=runtime.MemoryStore(), durability="step", keep="unfinished"
+    ).query("go")
 
 
 def main():
-    recipe, folder, first, step = json.loads(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    recipe, folder, first, step = (
+        json.loads(sys.argv[1]),
+        Path(sys.argv[2]),
+        int(sys.argv[3]),
+        int(sys.argv[4]),
+    )
     prepare(recipe)
     print(json.dumps([spend(folder / "whole", living(recipe, begin), NEVER)]), flush=True)
     number, over = first, False
@@ -170,7 +201,9 @@ def main():
         lives = [spend(folder / f"{number}", living(recipe, begin), number)]
         over = not any(line.startswith("killed") for line in lives[0])
         if not over:
-            lives.append(spend(folder / f"{number} again", living(recipe, recover), 1 + number * 7 % 61))
+            lives.append(
+                spend(folder / f"{number} again", living(recipe, recover), 1 + number * 7 % 61)
+            )
             lives.append(spend(folder / f"{number} at last", living(recipe, recover), NEVER))
         print(json.dumps(lives), flush=True)
         number += step

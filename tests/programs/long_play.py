@@ -1,18 +1,22 @@
-"""A play with everything in it that a run may have to go on from: workflows in workflows, tools at once, a transfer, an agent tool.
+"""A play with everything in it that a run may have to go on from: workflows in workflows, tools at
+once, a transfer, an agent tool.
 
-What its models say follows from what they are asked, so that it is the same in every process. Each call of a model or a tool is told to `note` when it
-begins and when it ends: "begin model Worker 0", "begin tool Worker-0-a KEY".
+What its models say follows from what they are asked, so that it is the same in every process. Each
+call of a model or a tool is told to `note` when it begins and when it ends: "begin model Worker 0",
+"begin tool Worker-0-a KEY".
 """
 
 import asyncio
 import json
 
-from understudy.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import AgentEvent, Message, ToolCall, Usage
+from offbook.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import AgentEvent, Message, ToolCall, Usage
 
 
 class Player:
-    """A model whose n-th reply in a conversation is the n-th of its lines: a text, or the tools that it calls, with their arguments."""
+    """A model whose n-th reply in a conversation is the n-th of its lines: a text, or the tools
+    that it calls, with their arguments.
+    """
 
     def __init__(self, name, note, *lines):
         self.name, self.note, self.lines = name, note, lines
@@ -26,7 +30,10 @@ class Player:
         usage = Usage(1, 1, 0, 1)
         if isinstance(line, str):
             return Message.assistant(line, usage=usage)
-        calls = tuple(ToolCall(f"{self.name}-{turn}-{call}", call, json.dumps(arguments)) for call, arguments in line.items())
+        calls = tuple(
+            ToolCall(f"{self.name}-{turn}-{call}", call, json.dumps(arguments))
+            for call, arguments in line.items()
+        )
         return Message.assistant(f"{self.name}-{turn}", calls, usage=usage)
 
 
@@ -68,7 +75,13 @@ def make_play(note, *, ask=None):
     """The root agent. `ask`: a tool of the worker's, if it is to have one more."""
 
     def player(name, *lines, tools=(), **options):
-        return ChatModelAgent(name=name, description=f"plays {name}", model=Player(name, note, *lines), tools=tools, **options)
+        return ChatModelAgent(
+            name=name,
+            description=f"plays {name}",
+            model=Player(name, note, *lines),
+            tools=tools,
+            **options,
+        )
 
     rounds = Loop(
         name="Rounds",
@@ -77,14 +90,31 @@ def make_play(note, *, ask=None):
             player("Drafter", "draft one", "draft two"),
             Sequential(
                 name="Review",
-                sub_agents=[player("Critic", {"look": {"text": "x"}}, "fine", {"look": {"text": "y"}}, "good", tools=[make_tool("look", note, 1)])],
+                sub_agents=[
+                    player(
+                        "Critic",
+                        {"look": {"text": "x"}},
+                        "fine",
+                        {"look": {"text": "y"}},
+                        "good",
+                        tools=[make_tool("look", note, 1)],
+                    )
+                ],
             ),
         ],
     )
-    helper = player("Helper", {"dig": {"text": "deep"}}, "helped", tools=[make_tool("dig", note, 2)])
+    helper = player(
+        "Helper", {"dig": {"text": "deep"}}, "helped", tools=[make_tool("dig", note, 2)]
+    )
     digger = player("Digger", {"dig": {"text": "deeper"}}, "hid", tools=[make_tool("dig", note, 0)])
     hidden = Sequential(name="Hidden", sub_agents=[digger, Counter("Quiet", note, says=0)])
-    works = {"a": {"text": "1"}, "b": {"text": "2"}, "c": {"text": "3"}, "Helper": {"request": "help"}, "Hidden": {"request": "hide"}}
+    works = {
+        "a": {"text": "1"},
+        "b": {"text": "2"},
+        "c": {"text": "3"},
+        "Helper": {"request": "help"},
+        "Hidden": {"request": "hide"},
+    }
     last = {"say": {"text": "directly"}, "a": {"text": "4"}}
     if ask is not None:
         works["ask"] = {}

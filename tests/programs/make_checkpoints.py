@@ -1,7 +1,10 @@
-"""Makes the files of a checkpoint format, which every later version has to read: tests/programs/make_checkpoints.py
+"""Makes the files of a checkpoint format, which every later version has to read:
+tests/programs/make_checkpoints.py
 
-One is made for each kind of what lies in stores, as `format-N-KIND.bin` in tests/fixtures/checkpoints: a msgpack of what was in the store, and of what came of
-going on from there. Files that are there already are left alone: once a format is released, they are not made anew, and the agents here are not changed.
+One is made for each kind of what lies in stores, as `format-N-KIND.bin` in
+tests/fixtures/checkpoints: a msgpack of what was in the store, and of what came of going on from
+there. Files that are there already are left alone: once a format is released, they are not made
+anew, and the agents here are not changed.
 """
 
 import asyncio
@@ -14,9 +17,21 @@ from pathlib import Path
 
 import msgpack
 
-from understudy.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import AgentEvent, ImagePart, MemoryStore, Message, ModelOptions, Options, Runner, ToolCall, ToolOptions, Usage, register_type
-from understudy.runtime.durability.compatibility import FORMAT
+from offbook.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import (
+    AgentEvent,
+    ImagePart,
+    MemoryStore,
+    Message,
+    ModelOptions,
+    Options,
+    Runner,
+    ToolCall,
+    ToolOptions,
+    Usage,
+    register_type,
+)
+from offbook.runtime.durability.compatibility import FORMAT
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "checkpoints"
 
@@ -39,7 +54,11 @@ VALUES = {
     "usage": Usage(1, 2, 3, 4),
     "said": Message.user([ImagePart(data=b"png", media_type="image/png"), "what is this?"]),
 }
-OPTIONS = [Options(colour="red"), ToolOptions(agents=("I2",), limit=3), ModelOptions(temperature=0.5)]
+OPTIONS = [
+    Options(colour="red"),
+    ToolOptions(agents=("I2",), limit=3),
+    ModelOptions(temperature=0.5),
+]
 
 
 class Player:
@@ -53,19 +72,29 @@ class Player:
         line = self.lines[turn]
         usage = Usage(10, 5, 2, 1)
         if isinstance(line, str):
-            return Message.assistant(f"{line} after {len(request.messages)}", usage=usage, reasoning="because")
-        calls = [ToolCall(f"{self.name}-{turn}-{name}", name, json.dumps(arguments)) for name, arguments in line.items()]
+            return Message.assistant(
+                f"{line} after {len(request.messages)}", usage=usage, reasoning="because"
+            )
+        calls = [
+            ToolCall(f"{self.name}-{turn}-{name}", name, json.dumps(arguments))
+            for name, arguments in line.items()
+        ]
         return Message.assistant("", calls, usage=usage)
 
 
 def player(name, *lines, **options):
-    return ChatModelAgent(name=name, description=f"plays {name}", model=Player(name, *lines), **options)
+    return ChatModelAgent(
+        name=name, description=f"plays {name}", model=Player(name, *lines), **options
+    )
 
 
 @tool
 async def ask(context: ToolContext, what: str) -> str:
     first = context.interrupt({"question": what}, state=("asked", 1))
-    return f"{what}: {first}, having noted {context.interrupt_state}, as {context.options.get('limit')}"
+    return (
+        f"{what}: {first}, having noted {context.interrupt_state}, as "
+        f"{context.options.get('limit')}"
+    )
 
 
 @tool(needs_approval=True)
@@ -93,42 +122,99 @@ class Custom(Agent):
         made = await context.step("made", make)
         if not context.state.get("said"):
             context.state["said"] = True
-            yield AgentEvent.of(Message.assistant(f"{self.name} made {made['made']}"), custom_output=("shown", 1))
+            yield AgentEvent.of(
+                Message.assistant(f"{self.name} made {made['made']}"), custom_output=("shown", 1)
+            )
         if context.resume is None or not context.resume.is_target:
             yield context.interrupt(Cart((self.name,), decimal.Decimal(1)), state={"waits": (1, 2)})
             return
-        yield AgentEvent.say(f"{self.name} heard {context.resume.data}, having noted {context.resume.state}")
+        yield AgentEvent.say(
+            f"{self.name} heard {context.resume.data}, having noted {context.resume.state}"
+        )
 
 
 def nested():
-    """Workflows in workflows, an agent that is called as a tool, one that was handed over to, and several who wait at once."""
-    inner = Sequential(name="Inner", sub_agents=[player("I1", "one"), player("I2", {"look": {"text": "x"}, "ask": {"what": "deep"}}, "two", tools=[look, ask])])
+    """Workflows in workflows, an agent that is called as a tool, one that was handed over to, and
+    several who wait at once.
+    """
+    inner = Sequential(
+        name="Inner",
+        sub_agents=[
+            player("I1", "one"),
+            player(
+                "I2", {"look": {"text": "x"}, "ask": {"what": "deep"}}, "two", tools=[look, ask]
+            ),
+        ],
+    )
     outer = player(
         "Outer",
         {"look": {"text": "y"}, "Inner": {"request": "dig"}, "pay": {"amount": 5}, "direct": {}},
         tools=[look, inner.as_tool(emit_events=True), pay, direct],
         output_key="outer",
     )
-    router = player("Router", {"transfer_to_agent": {"agent_name": "Sub"}}, sub_agents=[player("Sub", {"ask": {"what": "sub"}}, "sub done", tools=[ask])])
-    loop = Loop(name="L", max_iterations=2, sub_agents=[Sequential(name="S", sub_agents=[player("Turn", "turn", "turn again"), Custom(name="C")])])
+    router = player(
+        "Router",
+        {"transfer_to_agent": {"agent_name": "Sub"}},
+        sub_agents=[player("Sub", {"ask": {"what": "sub"}}, "sub done", tools=[ask])],
+    )
+    loop = Loop(
+        name="L",
+        max_iterations=2,
+        sub_agents=[
+            Sequential(
+                name="S", sub_agents=[player("Turn", "turn", "turn again"), Custom(name="C")]
+            )
+        ],
+    )
     both = Parallel(name="P", sub_agents=[outer, router, loop])
-    return Sequential(name="Root", sub_agents=[player("First", {"look": {"text": "z"}}, "first", tools=[look]), both, player("Last", "last")])
+    return Sequential(
+        name="Root",
+        sub_agents=[
+            player("First", {"look": {"text": "z"}}, "first", tools=[look]),
+            both,
+            player("Last", "last"),
+        ],
+    )
 
 
 def long():
     """So much is said before somebody waits that it is kept in pieces."""
     lines = [{"look": {"text": str(number)}} for number in range(40)]
-    return player("Long", *lines, {"ask": {"what": "now"}}, *lines[:5], {"ask": {"what": "again"}}, "end", tools=[look, ask], max_iterations=60)
+    return player(
+        "Long",
+        *lines,
+        {"ask": {"what": "now"}},
+        *lines[:5],
+        {"ask": {"what": "again"}},
+        "end",
+        tools=[look, ask],
+        max_iterations=60,
+    )
 
 
 def told(events):
-    """Events as plain data, those of each agent by themselves: what they say of messages, actions and errors."""
+    """Events as plain data, those of each agent by themselves: what they say of messages, actions
+    and errors.
+    """
     found = {}
     for event in events:
         message = event.message
-        said = None if message is None else [message.role, message.text, [[call.id, call.name, call.arguments] for call in message.tool_calls]]
+        said = (
+            None
+            if message is None
+            else [
+                message.role,
+                message.text,
+                [[call.id, call.name, call.arguments] for call in message.tool_calls],
+            ]
+        )
         found.setdefault("/".join(event.run_path), []).append(
-            [event.agent_name, said, type(event.action).__name__, None if event.error is None else str(event.error)]
+            [
+                event.agent_name,
+                said,
+                type(event.action).__name__,
+                None if event.error is None else str(event.error),
+            ]
         )
     for lines in found.values():
         lines.sort(key=lambda line: (line[1] is not None and line[1][0] == "tool", str(line)))
@@ -137,7 +223,10 @@ def told(events):
 
 def waiting(result):
     """For what it waits: the id of each interrupt, and the answer to it."""
-    return {context.id: True if context.address[-1].name == "pay" else "yes" for context in result.interrupts}
+    return {
+        context.id: True if context.address[-1].name == "pay" else "yes"
+        for context in result.interrupts
+    }
 
 
 async def to_the_end(runner, targets):
@@ -152,7 +241,12 @@ async def to_the_end(runner, targets):
     assert {key: value for key, value in result.session_values.items() if key != "outer"} == VALUES
     usage = result.usage
     counted = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.requests]
-    return {"parts": parts, "status": result.status.value, "usage": counted, "seq": result.events[-1].seq}
+    return {
+        "parts": parts,
+        "status": result.status.value,
+        "usage": counted,
+        "seq": result.events[-1].seq,
+    }
 
 
 AGENTS = {"image": nested, "journal": nested, "lost": nested, "long": long, "session": long}
@@ -174,7 +268,11 @@ async def fill(content):
 
 async def go_on(kind, content, targets):
     """What comes of what is in a store. `targets`: the answers to what waits there."""
-    runner = Runner(AGENTS[kind](), store=await fill(content), durability="step" if kind in ("journal", "lost") else "interrupt")
+    runner = Runner(
+        AGENTS[kind](),
+        store=await fill(content),
+        durability="step" if kind in ("journal", "lost") else "interrupt",
+    )
     if kind == "session":
         session = runner.session("s")
         said = [[message.role, message.text] for message in await session.history()]
@@ -195,16 +293,28 @@ async def make(kind):
         for text in ("hello", "and now?"):
             await session.query(text, session_values={"text": text, "tuple": (1, 2)})
         return content_of(store), {}
-    runner = Runner(AGENTS[kind](), store=store, durability="step" if kind in ("journal", "lost") else "interrupt")
-    running = runner.run([Message.system("be brief"), VALUES["said"]], checkpoint_id="c", session_values=VALUES, options=OPTIONS)
+    runner = Runner(
+        AGENTS[kind](),
+        store=store,
+        durability="step" if kind in ("journal", "lost") else "interrupt",
+    )
+    running = runner.run(
+        [Message.system("be brief"), VALUES["said"]],
+        checkpoint_id="c",
+        session_values=VALUES,
+        options=OPTIONS,
+    )
     result = await running
     assert result.status == "interrupted", result
     if kind == "long":
         result = await runner.resume("c", data="yes")
     content = content_of(store)
     if kind == "lost":
-        journal = f"understudy:journal:{running.id}"
-        content = {journal: [None, content[journal][1][:-6]], f"understudy:open:4:Root:{running.id}": [await open_mark(), []]}
+        journal = f"offbook:journal:{running.id}"
+        content = {
+            journal: [None, content[journal][1][:-6]],
+            f"offbook:open:4:Root:{running.id}": [await open_mark(), []],
+        }
     return content, waiting(result)
 
 
@@ -214,7 +324,7 @@ async def open_mark():
 
     class Looks(Agent):
         async def run(self, asked, context):
-            (key,) = await store.keys("understudy:open:")
+            (key,) = await store.keys("offbook:open:")
             marks.append(await store.get(key))
             yield AgentEvent.say("looked")
 
@@ -230,7 +340,15 @@ def main():
             print(f"{path.name} is there already", file=sys.stderr)
             continue
         content, targets = asyncio.run(make(kind))
-        path.write_bytes(msgpack.packb({"content": content, "targets": targets, "then": asyncio.run(go_on(kind, content, targets))}))
+        path.write_bytes(
+            msgpack.packb(
+                {
+                    "content": content,
+                    "targets": targets,
+                    "then": asyncio.run(go_on(kind, content, targets)),
+                }
+            )
+        )
 
 
 if __name__ == "__main__":

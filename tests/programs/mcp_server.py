@@ -1,8 +1,12 @@
-"""An MCP server of the SDK's, for tests: `stdio`, or `http PORT`. Its tools answer, ask, tell how far they are, hang, die and flood."""
+"""An MCP server of the SDK's, for tests: `stdio`, or `http PORT`.
+
+Its tools answer, ask, tell how far they are, hang, die and flood.
+"""
 
 import asyncio
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Image, MCPServer, Resolve
@@ -97,6 +101,36 @@ async def grow(ctx: Context) -> str:
     server.add_tool(grown)
     await ctx.notify_tools_changed()
     return "done"
+
+
+@server.tool(name="file.delete")
+def delete(path: str, force: bool = False) -> str:
+    """Deletes a file."""
+    return f"deleted {path} {force}"
+
+
+@server.tool()
+async def rename(ctx: Context) -> str:
+    """Calls its tool for deleting otherwise from now on."""
+    server.remove_tool("file.delete")
+    server.add_tool(delete, name="remove")
+    await ctx.notify_tools_changed()
+    return "done"
+
+
+def recipients() -> list[str]:
+    """To whom it pays: the first line of a file, which others change."""
+    return Path(os.environ["RECIPIENTS"]).read_text().split()
+
+
+async def is_sure() -> Elicit[Size]:
+    return Elicit(f"Pay {' '.join(recipients())}?", Size)
+
+
+@server.tool()
+async def transfer(size: Annotated[ElicitationResult[Size], Resolve(is_sure)]) -> str:
+    """Pays, if its user is sure."""
+    return f"{size.action}: paid {' '.join(recipients())}"
 
 
 if sys.argv[1] == "stdio":

@@ -1,4 +1,7 @@
-"""A Jupyter kernel, and a client that has it execute cells. Prints one line of JSON for each cell: what it displayed or printed, and its error."""
+"""A Jupyter kernel, and a client that has it execute cells.
+
+Prints one line of JSON for each cell: what it displayed or printed, and its error.
+"""
 
 import json
 import sys

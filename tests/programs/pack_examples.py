@@ -1,4 +1,6 @@
-"""Writes the examples into the package, for where it is installed: `python -m tests.programs.pack_examples`."""
+"""Writes the examples into the package, for where it is installed: `python -m
+tests.programs.pack_examples`.
+"""
 
 import json
 from pathlib import Path
@@ -9,7 +11,16 @@ PACKED = ROOT / "actors" / "demo" / "examples.json"
 
 def packed():
     """The examples by their names, each as its lines."""
-    return json.dumps({path.stem: path.read_text().split("\n") for path in sorted((ROOT / "examples").glob("*.py"))}, indent=1) + "\n"
+    return (
+        json.dumps(
+            {
+                path.stem: path.read_text().split("\n")
+                for path in sorted((ROOT / "examples").glob("*.py"))
+            },
+            indent=1,
+        )
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """A process that works on several runs, of which one ends its process each time.
 
-python -m tests.programs.poisoned RECIPE begin NAME...      begins runs of these names; one that begins with "bad" ends the process
-python -m tests.programs.poisoned RECIPE recover            recovers what there is, and prints how each has ended, and which ones are set aside
+python -m tests.programs.poisoned RECIPE begin NAME...      begins runs of these names; one that
+begins with "bad" ends the process
+python -m tests.programs.poisoned RECIPE recover            recovers what there is, and prints how
+each has ended, and which ones are set aside
 """
 
 import asyncio
@@ -10,9 +12,9 @@ import os
 import signal
 import sys
 
-from understudy import runtime
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import ActorSystem, Message, Runner, ToolCall
+from offbook import runtime
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import ActorSystem, Message, Runner, ToolCall
 
 
 class Works:
@@ -23,7 +25,9 @@ class Works:
         done = sum(message.role == "tool" for message in request.messages)
         if done == 3:
             return Message.assistant(f"{name} done")
-        return Message.assistant("", (ToolCall(f"{name}-{done}", "work", json.dumps({"name": name})),))
+        return Message.assistant(
+            "", (ToolCall(f"{name}-{done}", "work", json.dumps({"name": name})),)
+        )
 
 
 @tool
@@ -37,11 +41,27 @@ async def work(name: str) -> str:
 
 async def main(recipe, what, *names):
     kind, args, kwargs = json.loads(recipe)
-    async with getattr(runtime, kind)(*args, **kwargs) as store, ActorSystem(lease_seconds=2) as system:
-        runner = Runner(ChatModelAgent(name="A", model=Works(), tools=[work]), system=system, store=store, durability="step")
-        runs = [runner.query(name, run_id=name) for name in names] if what == "begin" else await runner.recover()
+    async with (
+        getattr(runtime, kind)(*args, **kwargs) as store,
+        ActorSystem(lease_seconds=2) as system,
+    ):
+        runner = Runner(
+            ChatModelAgent(name="A", model=Works(), tools=[work]),
+            system=system,
+            store=store,
+            durability="step",
+        )
+        runs = (
+            [runner.query(name, run_id=name) for name in names]
+            if what == "begin"
+            else await runner.recover()
+        )
         await asyncio.gather(*runs)
-        print(json.dumps([{run.id: run.status for run in runs}, [run.id for run in await runner.stuck()]]))
+        print(
+            json.dumps(
+                [{run.id: run.status for run in runs}, [run.id for run in await runner.stuck()]]
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A conversation that is spoken, in a process that ends itself at a write: python realtime_killed.py URL DB LOG KILL_AT WHEN."""
+"""A conversation that is spoken, in a process that ends itself at a write: python
+realtime_killed.py URL DB LOG KILL_AT WHEN.
+"""
 
 import asyncio
 import json
@@ -7,10 +9,10 @@ import signal
 import sys
 from pathlib import Path
 
-from understudy.actors import ToolContext, tool
-from understudy.actors.realtime import OpenAIRealtimeModel, RealtimeAgent, RealtimeRunner
-from understudy.runtime import SQLiteStore
-from understudy.runtime.stores import Append
+from offbook.actors import ToolContext, tool
+from offbook.actors.realtime import OpenAIRealtimeModel, RealtimeAgent, RealtimeRunner
+from offbook.runtime import SQLiteStore
+from offbook.runtime.stores import Append
 
 URL, DB, LOG, KILL_AT, WHEN = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5]
 
@@ -56,7 +58,9 @@ if WHEN == "unknown":
 
 
 async def main():
-    runner = RealtimeRunner(triage, model=OpenAIRealtimeModel(base_url=URL, api_key="k"), store=Killing(DB))
+    runner = RealtimeRunner(
+        triage, model=OpenAIRealtimeModel(base_url=URL, api_key="k"), store=Killing(DB)
+    )
     async with runner.run(session_id="s", busy="reject") as session:
         ended = 0
 
@@ -84,7 +88,11 @@ async def main():
                     break
             session.context.session["kept"] = 1
             await session.send_message("hm", respond=False)
-            while session._core.record.is_pending or session.history[-1].type != "message" or session.history[-1].content[0].text != "hm":
+            while (
+                session._core.record.is_pending
+                or session.history[-1].type != "message"
+                or session.history[-1].content[0].text != "hm"
+            ):
                 await asyncio.sleep(0)
             os.kill(os.getpid(), signal.SIGKILL)
         else:

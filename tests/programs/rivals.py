@@ -1,7 +1,12 @@
-"""Processes that want to go on with the same runs. Each makes a store as its first argument says; what its tool does it writes into the file of the second.
+"""Processes that want to go on with the same runs.
 
-rivals.py '["SQLiteStore", ["a.db"], {}]' FILE begin NUMBER     begins so many runs, says "ready" when their tools are at work, and works on for ever
-rivals.py '["SQLiteStore", ["a.db"], {}]' FILE NAME             does what it is told on stdin, line by line: "resume ID DURABILITY", or "recover"; and prints
+Each makes a store as its first argument says; what its tool does it writes into the file of the
+second.
+
+rivals.py '["SQLiteStore", ["a.db"], {}]' FILE begin NUMBER     begins so many runs, says "ready"
+when their tools are at work, and works on for ever
+rivals.py '["SQLiteStore", ["a.db"], {}]' FILE NAME             does what it is told on stdin, line
+by line: "resume ID DURABILITY", or "recover"; and prints
                                                                 what came of it
 """
 
@@ -10,9 +15,9 @@ import json
 import os
 import sys
 
-from understudy import runtime
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, CheckpointError, Runner, ScriptedModel, ToolCalls
+from offbook import runtime
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import ActorSystem, CheckpointError, Runner, ScriptedModel, ToolCalls
 
 
 def reply(request):
@@ -37,7 +42,12 @@ async def begin(store, note, number):
     begun = []
     agent = make_agent(begun.append, asks=False, hangs=True)
     async with ActorSystem(lease_seconds=2) as system:
-        runs = [Runner(agent, system=system, store=store, durability="step", keep="unfinished").query("go") for _ in range(number)]
+        runs = [
+            Runner(agent, system=system, store=store, durability="step", keep="unfinished").query(
+                "go"
+            )
+            for _ in range(number)
+        ]
         while len(begun) < number:
             await asyncio.sleep(0.001)
         print("ready", flush=True)
@@ -57,7 +67,9 @@ async def contend(store, note):
             except CheckpointError as error:
                 said = f"{type(error).__name__}: {error}"
         else:
-            runs = await Runner(make_agent(note, asks=False), store=store, durability="step", keep="unfinished").recover()
+            runs = await Runner(
+                make_agent(note, asks=False), store=store, durability="step", keep="unfinished"
+            ).recover()
             said = [(run.id, (await run).status) for run in runs]
         print(json.dumps(said), flush=True)
 

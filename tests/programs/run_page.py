@@ -1,6 +1,8 @@
-"""Runs programs one after the other as the main module, each in an empty folder: python -W error run_page.py FOLDER < programs.json
+"""Runs programs one after the other as the main module, each in an empty folder: python -W error
+run_page.py FOLDER < programs.json
 
-Says what each has printed, and how it ended, as JSON. Each finds the modules of its page beside it. A program must find nothing of the one before: neither files, nor names, nor its main module.
+Says what each has printed, and how it ended, as JSON. Each finds the modules of its page beside it.
+A program must find nothing of the one before: neither files, nor names, nor its main module.
 """
 
 import gc
@@ -20,7 +22,9 @@ FAILED = re.compile(r"Run \S+ of .+ has failed")
 
 
 class Warned(logging.StreamHandler):
-    """Writes what the library warns of where Python would, but for runs that have failed: pages show such runs on purpose."""
+    """Writes what the library warns of where Python would, but for runs that have failed: pages
+    show such runs on purpose.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         if not FAILED.match(record.getMessage()):
@@ -53,11 +57,17 @@ class Written:
 
 def run(code: str, name: str) -> dict[str, object]:
     """Its output, what it has written to stderr, and its error, if it has one."""
-    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)  # for tracebacks, and for who asks for a function's source
+    linecache.cache[name] = (
+        len(code),
+        None,
+        code.splitlines(keepends=True),
+        name,
+    )  # for tracebacks, and for who asks for a function's source
     main = ModuleType("__main__")
     main.__dict__["__file__"] = name
     sys.modules["__main__"] = main
-    logging.getLogger("understudy").setLevel(logging.NOTSET)  # the root's: warnings
+    logging.basicConfig(level=logging.WARNING, handlers=[], force=True)
+    logging.getLogger("offbook").setLevel(logging.NOTSET)  # the root's: warnings
     error = None
     with Written(1) as out, Written(2) as err:
         try:
@@ -69,7 +79,7 @@ def run(code: str, name: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    logging.getLogger("understudy").addHandler(Warned())
+    logging.getLogger("offbook").addHandler(Warned())
     sys.stdout.reconfigure(encoding="utf-8")
     folder, done = Path(sys.argv[1]), []
     for number, program in enumerate(json.load(sys.stdin)):

@@ -1,12 +1,14 @@
-"""Has a run, in the store that the first argument describes, whose agent says what stands on the lines that come in."""
+"""Has a run, in the store that the first argument describes, whose agent says what stands on the
+lines that come in.
+"""
 
 import asyncio
 import json
 import sys
 
-from understudy import runtime
-from understudy.actors import Agent
-from understudy.runtime import AgentEvent, Runner
+from offbook import runtime
+from offbook.actors import Agent
+from offbook.runtime import AgentEvent, Runner
 
 
 class Speaker(Agent):
@@ -20,7 +22,7 @@ async def main():
     async with getattr(runtime, name)(*args, **options) as store:
         run = Runner(Speaker(name="A"), store=store, durability="step").query("go", run_id="one")
         run.start()
-        while not await store.keys("understudy:journal:"):
+        while not await store.keys("offbook:journal:"):
             await asyncio.sleep(0.005)
         print("begun", flush=True)
         assert (await run).status == "completed"

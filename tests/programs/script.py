@@ -1,15 +1,19 @@
-"""Programs without an event loop, each of which has to end by itself. The argument says which; the second one, how it ends."""
+"""Programs without an event loop, each of which has to end by itself.
+
+The argument says which; the second one, how it ends.
+"""
 
 import asyncio
 import os
 import sys
 import threading
 
-from understudy.runtime import Actor, ActorSystem, ThreadActor
+from offbook.runtime import Actor, ActorSystem, ThreadActor
 
 
 def say(*words):
-    os.write(1, (" ".join(map(str, words)) + "\n").encode())  # at once, and in one piece, whichever thread says it
+    # At once, and in one piece, whichever thread says it.
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
 class Greeter(Actor):

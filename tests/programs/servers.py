@@ -1,8 +1,10 @@
-"""Real servers for tests: Redis and PostgreSQL as this system has them, on loopback, on free ports, with data in folders that are gone afterwards.
+"""Real servers for tests: Redis and PostgreSQL as this system has them, on loopback, on free ports,
+with data in folders that are gone afterwards.
 
 A server that was stopped or killed comes back on the same port, with the same data.
 """
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -26,10 +28,21 @@ def free_port():
 
 def program(name, *folders):
     """Where it is, or an error that says what to do."""
-    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", *folders]))
+    found = shutil.which(
+        name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", *folders])
+    )
     if found is None:
         msg = f"{name} is not installed. {INSTALL}"
         raise RuntimeError(msg)
+    return found
+
+
+def _children(process):
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
+                found.append(int(stat.parent.name))
     return found
 
 
@@ -37,7 +50,7 @@ class Server:
     """What the two have in common."""
 
     def __init__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="understudy-server-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="offbook-server-"))
         self.port = free_port()
         self.process = None
 
@@ -47,7 +60,9 @@ class Server:
             return self
         deadline = time.monotonic() + FROM_SCRATCH
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.identity())
+            self.process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.identity()
+            )
         while not self.answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 said = (self.folder / "log").read_text()[-2000:]
@@ -67,10 +82,16 @@ class Server:
 
     def pause(self):
         """Let it hang: connections stay, but nothing is answered."""
-        self.process.send_signal(signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def go_on(self):
-        self.process.send_signal(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number):
+        """To it and to the processes that it has started, one for each connection."""
+        for process in (self.process.pid, *_children(self.process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
 
     def remove(self):
         """End it, and remove its data."""
@@ -82,10 +103,19 @@ class Server:
 
     def _end(self, how):
         if self.process is not None:
+            self.go_on()
             process, self.process = self.process, None
             process.send_signal(how)
-            process.send_signal(signal.SIGCONT)
             process.wait(20)
+
+
+def complaints(errors):
+    """What a program has written to its stderr, but for warnings that the servers of the tests can
+    lose data: that they may is what makes them quick.
+    """
+    return "".join(
+        line for line in errors.splitlines(keepends=True) if " can lose data: " not in line
+    )
 
 
 class RedisServer(Server):
@@ -132,7 +162,10 @@ class RedisServer(Server):
 
 
 class PostgresServer(Server):
-    """A PostgreSQL that does not wait for the disk. It refuses to run as root: there it runs as `postgres`, or as `nobody`."""
+    """A PostgreSQL that does not wait for the disk.
+
+    It refuses to run as root: there it runs as `postgres`, or as `nobody`.
+    """
 
     orderly = signal.SIGINT  # "fast": connections are ended
     USER = "tester"
@@ -140,12 +173,16 @@ class PostgresServer(Server):
     def __init__(self):
         super().__init__()
         accounts = {account.pw_name: account for account in pwd.getpwall()}
-        self.account = accounts.get("postgres", accounts.get("nobody")) if os.geteuid() == 0 else None
+        self.account = (
+            accounts.get("postgres", accounts.get("nobody")) if os.geteuid() == 0 else None
+        )
         self.data = self.folder / "data"
 
     @property
     def dsn(self):
-        return f"host=127.0.0.1 port={self.port} user={self.USER} password={PASSWORD} dbname=postgres"
+        return (
+            f"host=127.0.0.1 port={self.port} user={self.USER} password={PASSWORD} dbname=postgres"
+        )
 
     def start(self):
         if not self.data.exists():
@@ -173,13 +210,22 @@ class PostgresServer(Server):
         return subprocess.run(ready, check=False, timeout=20).returncode == 0
 
     def tool(self, name):
-        newest = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
+        newest = sorted(
+            Path("/usr/lib/postgresql").glob("*/bin"),
+            key=lambda folder: float(folder.parent.name),
+            reverse=True,
+        )
         return program(name, *map(str, newest))
 
     def identity(self):
         if self.account is None:
             return {"cwd": self.folder}
-        return {"cwd": self.folder, "user": self.account.pw_uid, "group": self.account.pw_gid, "extra_groups": []}
+        return {
+            "cwd": self.folder,
+            "user": self.account.pw_uid,
+            "group": self.account.pw_gid,
+            "extra_groups": [],
+        }
 
     def _initialise(self):
         secret = self.folder / "secret"
@@ -187,8 +233,23 @@ class PostgresServer(Server):
         if self.account is not None:
             for path in (self.folder, secret):
                 os.chown(path, self.account.pw_uid, self.account.pw_gid)
-        command = [self.tool("initdb"), "-D", self.data, "-U", self.USER, "-A", "scram-sha-256", f"--pwfile={secret}", "-E", "UTF8", "--locale=C", "-N"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100, **self.identity())
+        command = [
+            self.tool("initdb"),
+            "-D",
+            self.data,
+            "-U",
+            self.USER,
+            "-A",
+            "scram-sha-256",
+            f"--pwfile={secret}",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "-N",
+        ]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=100, **self.identity()
+        )
         if done.returncode:
             msg = f"initdb has failed: {done.stdout}{done.stderr}"
             raise RuntimeError(msg)

@@ -1,9 +1,11 @@
-"""A process that is stopped for longer than its time, while a run of it is under way, and then goes on.
+"""A process that is stopped for longer than its time, while a run of it is under way, and then goes
+on.
 
 python -m tests.programs.stopped '["SQLiteStore", ["a.db"], {}]' FILE model|tool
 
-It pays three times, one after the other, and writes the key of each payment into the file when it begins. In the second one, or while its model thinks before that,
-it says "ready", and goes on when it is told to. At last it prints the status of the run, and the name of its error.
+It pays three times, one after the other, and writes the key of each payment into the file when it
+begins. In the second one, or while its model thinks before that, it says "ready", and goes on when
+it is told to. At last it prints the status of the run, and the name of its error.
 """
 
 import asyncio
@@ -11,15 +13,18 @@ import json
 import os
 import sys
 
-from understudy import runtime
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, Message, Runner, ToolCall
+from offbook import runtime
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import ActorSystem, Message, Runner, ToolCall
 
 PAYMENTS = 3
 
 
 def make_agent(note, pause=None, where=None):
-    """An agent that pays. `pause` is awaited in the second payment, or before the model has wanted it."""
+    """An agent that pays.
+
+    `pause` is awaited in the second payment, or before the model has wanted it.
+    """
 
     @tool
     async def pay(context: ToolContext) -> str:
@@ -33,7 +38,11 @@ def make_agent(note, pause=None, where=None):
             paid = sum(message.role == "tool" for message in request.messages)
             if where == "model" and paid == 1:
                 await pause()
-            return Message.assistant("", (ToolCall(f"c{paid}", "pay", "{}"),)) if paid < PAYMENTS else Message.assistant("done")
+            return (
+                Message.assistant("", (ToolCall(f"c{paid}", "pay", "{}"),))
+                if paid < PAYMENTS
+                else Message.assistant("done")
+            )
 
     return ChatModelAgent(name="A", model=Model(), tools=[pay])
 
@@ -46,10 +55,17 @@ async def main(recipe, path, where):
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
 
-    async with getattr(runtime, kind)(*args, **kwargs) as store, ActorSystem(lease_seconds=2) as system:
+    async with (
+        getattr(runtime, kind)(*args, **kwargs) as store,
+        ActorSystem(lease_seconds=2) as system,
+    ):
         agent = make_agent(lambda key: os.write(file, f"stopped {key}\n".encode()), pause, where)
-        result = await Runner(agent, system=system, store=store, durability="step", keep="unfinished").query("go")
-        print(json.dumps([result.status, type(result.error).__name__, len(result.events)]), flush=True)
+        result = await Runner(
+            agent, system=system, store=store, durability="step", keep="unfinished"
+        ).query("go")
+        print(
+            json.dumps([result.status, type(result.error).__name__, len(result.events)]), flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What it costs to look on at runs, by CPU time of the whole process, threads included: without OpenTelemetry, with its API alone, and for each span.
+"""What it costs to look on at runs, by CPU time of the whole process, threads included: without
+OpenTelemetry, with its API alone, and for each span.
 
     python tests/programs/watching_cost.py [RUNS]
 
@@ -12,8 +13,8 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from multiprocessing import get_context
 
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import ActorSystem, Message, Runner, ToolCall, tracing_from_env
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import ActorSystem, Message, Runner, ToolCall, tracing_from_env
 
 KINDS = ("nothing", "the API imported", "spans that are dropped", "spans that are sent")
 ROUNDS = 5
@@ -90,7 +91,9 @@ def one(kind, runs):
     here, there = context.Pipe()
     collector = context.Process(target=serve, args=(there,), daemon=True)
     collector.start()
-    with tracing_from_env(variables={"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{here.recv()}"}) as tracing:
+    with tracing_from_env(
+        variables={"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{here.recv()}"}
+    ) as tracing:
         seconds = asyncio.run(measure(runs))
         began = time.process_time()
         tracing.close(60)
@@ -106,12 +109,18 @@ def main():
     found = {}
     for _ in range(3):
         for kind in KINDS:
-            done = subprocess.run([sys.executable, __file__, runs, kind], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, __file__, runs, kind], capture_output=True, text=True, check=True
+            )
             seconds, spans = map(float, done.stdout.split())
             found[kind] = min(found.get(kind, (seconds, spans)), (seconds, spans))
     base = found["nothing"][0]
     for kind, (seconds, spans) in found.items():
-        each = f", {(seconds - base) / spans * 1e6:.1f} µs for each of {spans:g} spans" if spans else f" ({100 * (seconds / base - 1):+.1f} %)"
+        each = (
+            f", {(seconds - base) / spans * 1e6:.1f} µs for each of {spans:g} spans"
+            if spans
+            else f" ({100 * (seconds / base - 1):+.1f} %)"
+        )
         print(f"{kind:24} {seconds * 1e6:7.1f} µs of CPU a run{each}")
 
 

@@ -1,4 +1,5 @@
-"""One web worker of several that share a PostgreSQL: sessions over HTTP, runs that it finds without a process, a drain when it is told to end.
+"""One web worker of several that share a PostgreSQL: sessions over HTTP, runs that it finds without
+a process, a drain when it is told to end.
 
 `python web_worker.py DSN LEDGER`: prints its port, and serves until SIGTERM.
 """
@@ -11,8 +12,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from understudy.actors import Agent
-from understudy.runtime import ActorSystem, AgentEvent, PostgresStore, Runner, SystemDraining
+from offbook.actors import Agent
+from offbook.runtime import ActorSystem, AgentEvent, PostgresStore, Runner, SystemDraining
 
 STEPS = 4
 
@@ -26,7 +27,9 @@ class Shop(Agent):
 
     async def run(self, input, context):
         for number in range(STEPS):
-            await context.step(f"s{number}", lambda number=number: self.work(context.run_id, number))
+            await context.step(
+                f"s{number}", lambda number=number: self.work(context.run_id, number)
+            )
         yield AgentEvent.say(f"done: {input.messages[-1].text}")
 
     async def work(self, run_id, number):
@@ -43,8 +46,12 @@ async def main(dsn, ledger):
         runner = Runner(Shop(Path(ledger)), system=system, store=store, durability="step")
 
         async def say(request):
-            """The client names each message, and asks again if it has no answer: a run id begins once."""
-            run = runner.session(request.match_info["session"]).query(request.query["text"], run_id=request.query["id"])
+            """The client names each message, and asks again if it has no answer: a run id begins
+            once.
+            """
+            run = runner.session(request.match_info["session"]).query(
+                request.query["text"], run_id=request.query["id"]
+            )
             try:
                 result = await asyncio.shield(run)
             except SystemDraining:
@@ -54,10 +61,18 @@ async def main(dsn, ledger):
             return web.Response(text=result.text)
 
         async def history(request):
-            return web.json_response([message.text for message in await runner.session(request.match_info["session"]).history() if message.role == "user"])
+            return web.json_response(
+                [
+                    message.text
+                    for message in await runner.session(request.match_info["session"]).history()
+                    if message.role == "user"
+                ]
+            )
 
         app = web.Application()
-        app.add_routes([web.post("/sessions/{session}", say), web.get("/sessions/{session}", history)])
+        app.add_routes(
+            [web.post("/sessions/{session}", say), web.get("/sessions/{session}", history)]
+        )
         serving = web.AppRunner(app)
         await serving.setup()
         site = web.TCPSite(serving, "127.0.0.1", 0)

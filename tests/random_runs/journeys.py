@@ -1,6 +1,7 @@
 """A run in several legs, each in a loop, a system and a store of its own.
 
-A leg ends when the run is interrupted or cancelled, or when its process is lost. The next one starts from the bytes in the store.
+A leg ends when the run is interrupted or cancelled, or when its process is lost. The next one
+starts from the bytes in the store.
 """
 
 import asyncio
@@ -11,15 +12,21 @@ from itertools import cycle
 from hypothesis import HealthCheck, Phase, reject, settings
 from hypothesis import strategies as st
 
+from offbook.runtime import ActorSystem, MemoryStore, Runner, StoreError
+from offbook.runtime.run.phase import RunPhase
 from tests.doubles.watched_stores import WatchedStore
 from tests.random_runs.play import World, answer, build
 from tests.random_runs.stories import Story, journal_of
 from tests.random_runs.trees import branches
-from understudy.runtime import ActorSystem, MemoryStore, Runner, StoreError
-from understudy.runtime.run.phase import RunPhase
 
-# What hypothesis draws beside a tree: how often, which of the answers that are waited for are given at once, and how many turns each write takes.
-SOMETIMES = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), phases=[phase for phase in Phase if phase is not Phase.explain])
+# What hypothesis draws beside a tree: how often, which of the answers that are waited for are given
+# at once, and how many turns each write takes.
+SOMETIMES = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[phase for phase in Phase if phase is not Phase.explain],
+)
 CHOICES = st.lists(st.integers(0, 1), min_size=1, max_size=6)
 TURNS = st.integers(0, 3)
 
@@ -29,7 +36,10 @@ PATIENCE = 20  # seconds that a leg may take, on a machine that does other thing
 
 
 class Slow(WatchedStore):
-    """A store of which every operation takes some turns of the loop. With its `last` record its process is lost: what it does from then on, nobody sees."""
+    """A store of which every operation takes some turns of the loop.
+
+    With its `last` record its process is lost: what it does from then on, nobody sees.
+    """
 
     def __init__(self, turns=0, last=None, at_loss=lambda: None):
         super().__init__()
@@ -59,7 +69,8 @@ class Slow(WatchedStore):
         if call.is_done:
             before = len(self.records)
             self.records += call.records
-            has_ended = call.has("remove", "understudy:open:") and ("put", "id") not in call.about  # with this record: there is nothing to be lost any more
+            # With this record: there is nothing to be lost any more.
+            has_ended = call.has("remove", "offbook:open:") and ("put", "id") not in call.about
             if self.last is not None and before < self.last <= len(self.records) and not has_ended:
                 self.is_lost.set()
                 self.at_loss()
@@ -80,7 +91,11 @@ class Slow(WatchedStore):
 
 
 def limits(tree):
-    """Transfers that a run may make. Where several lanes make them, who makes the last one is up to the clock: there the bound must not be reached."""
+    """Transfers that a run may make.
+
+    Where several lanes make them, who makes the last one is up to the clock: there the bound must
+    not be reached.
+    """
     return {"max_transfers": 30 if branches(tree)[0] else 5}
 
 
@@ -90,7 +105,9 @@ def reference_of(tree, **options):
 
     async def main():
         async with ActorSystem() as system:
-            run = Runner(build(tree, world), system=system, store=MemoryStore(), **limits(tree), **options).query("go")
+            run = Runner(
+                build(tree, world), system=system, store=MemoryStore(), **limits(tree), **options
+            ).query("go")
             seen = [event async for event in run]
             return seen, await run
 
@@ -119,9 +136,12 @@ class Journey:
         self.is_open = False  # whether the last leg has begun
 
     def play(self, ends=()):
-        """Let it go from leg to leg until it has come to its end. `ends`: what ends each leg before that, if it comes so far.
+        """Let it go from leg to leg until it has come to its end.
 
-        `(3, "immediate")`: it is cancelled so at the third event. `(3, "lost")`: its process is lost when the third record is in the store. None: nothing.
+        `ends`: what ends each leg before that, if it comes so far.
+
+        `(3, "immediate")`: it is cancelled so at the third event. `(3, "lost")`: its process is
+        lost when the third record is in the store. None: nothing.
         """
         ends = iter(ends)
         for _ in range(MOST_LEGS):
@@ -139,7 +159,9 @@ class Journey:
             store = Slow(self.turns, count if how == "lost" else None, world.die)
             await store.fill(self.data)
             async with ActorSystem() as system:
-                run = await self._start(Runner(build(self.tree, world), system=system, store=store, **self.options))
+                run = await self._start(
+                    Runner(build(self.tree, world), system=system, store=store, **self.options)
+                )
                 self.is_open = False
                 world.is_over = partial(self._is_over, run)
                 looking = asyncio.create_task(self._look(run, seen, count, how))
@@ -155,7 +177,9 @@ class Journey:
                     return None, store.records
                 result = await looking
             if not store.is_lost.is_set():
-                self.data = await store.dump()  # a process that is not lost leaves its system: what a run had begun with that was cancelled is taken back
+                # A process that is not lost leaves its system: what a run had begun with that was
+                # cancelled is taken back.
+                self.data = await store.dump()
             return result, store.records
 
         result, records = asyncio.run(asyncio.wait_for(main(), PATIENCE))
@@ -180,7 +204,8 @@ class Journey:
                 (run,) = found
                 return run
             if "id" in await runner.store.keys("id"):
-                return runner.resume("id", {})  # it waits for something, and nobody has heard for what
+                # It waits for something, and nobody has heard for what.
+                return runner.resume("id", {})
         elif "id" in self.data:
             return runner.resume("id", self._answers())
         assert not self.story.row  # it has ended before anything could be kept of it
@@ -206,8 +231,14 @@ class Journey:
         return self.is_cut_short or actor is None or run._record.phase >= RunPhase.ENDING
 
     def _answers(self):
-        """Answers to some of what it waits for; to none, if it was cancelled and waits for nothing."""
-        some = [context for context in self.contexts if next(self.choices) or len(self.story.legs) > PATIENT_LEGS]
+        """Answers to some of what it waits for; to none, if it was cancelled and waits for
+        nothing.
+        """
+        some = [
+            context
+            for context in self.contexts
+            if next(self.choices) or len(self.story.legs) > PATIENT_LEGS
+        ]
         if not some and "cancelled" not in self.story.legs[-1:]:
             some = self.contexts[:1]
         return {context.id: answer(context.info) for context in some}
@@ -223,7 +254,9 @@ class Journey:
         self.run_id = self.run_id or seen[0].run_id
         assert {event.run_id for event in seen} == {self.run_id}
         numbers = [event.seq for event in seen]
-        if self.story.legs[-1:] == ["lost"]:  # perhaps with an interrupt that had its number, and that nobody has seen
+        if self.story.legs[-1:] == [
+            "lost"
+        ]:  # perhaps with an interrupt that had its number, and that nobody has seen
             self.next_seq = max(self.next_seq, numbers[0])
         assert numbers == list(range(self.next_seq, self.next_seq + len(numbers)))
         self.next_seq += len(numbers)

@@ -1,14 +1,15 @@
-"""How random trees of agents are built: either so that what waits for something from outside interrupts, or so that it takes its answer at once.
+"""How random trees of agents are built: either so that what waits for something from outside
+interrupts, or so that it takes its answer at once.
 
-Models are functions of the request, so a run that goes on in another process asks and is told the same. What is asked, called and given is written down.
+Models are functions of the request, so a run that goes on in another process asks and is told the
+same. What is asked, called and given is written down.
 """
 
 import asyncio
 import json
 from collections import Counter
 
-from tests.random_runs.trees import Back, Chat, Custom, Flow, Planned, Team
-from understudy.actors import (
+from offbook.actors import (
     Agent,
     Approve,
     ChatModelAgent,
@@ -25,7 +26,22 @@ from understudy.actors import (
     make_replanner,
     tool,
 )
-from understudy.runtime import AgentEvent, Backoff, BreakLoop, CustomAction, Exit, Message, MessageDelta, Restart, ToolCall, ToolError, TransferToAgent, Usage
+from offbook.actors.tools.tool_context import call_door_of
+from offbook.runtime import (
+    AgentEvent,
+    Backoff,
+    BreakLoop,
+    CustomAction,
+    Exit,
+    Message,
+    MessageDelta,
+    Restart,
+    ToolCall,
+    ToolError,
+    TransferToAgent,
+    Usage,
+)
+from tests.random_runs.trees import Back, Chat, Custom, Flow, Planned, Team
 
 
 def answer(info):
@@ -39,7 +55,9 @@ def answer(info):
 
 
 class World:
-    """What one building of a tree has seen: what was asked and called, and what of it was cut short."""
+    """What one building of a tree has seen: what was asked and called, and what of it was cut
+    short.
+    """
 
     def __init__(self, *, inline=False, streaming=False):
         self.inline = inline
@@ -47,15 +65,20 @@ class World:
         self.inputs = []  # what agents were given
         self.asked = []  # what models were asked
         self.called = []  # the calls that were made of tools and steps, with their idempotency keys
+        self.places = {}  # by the key of a call: its invocation and its id
         self.cut = Counter()  # of each kind, how many were under way when they were ended
         self.dead = False  # whether the process is no more: nothing that happens now has happened
-        self.is_over = lambda: False  # whether the run has been cut short: what ends now is not recorded any more
+        # Whether the run has been cut short: what ends now is not recorded any more.
+        self.is_over = lambda: False
 
     def die(self):
         self.dead = True
 
     async def take(self, kind, log, entry, turns):
-        """Something that takes time, and that must be done once. Returns whether it has come too late: the run was cut short meanwhile."""
+        """Something that takes time, and that must be done once.
+
+        Returns whether it has come too late: the run was cut short meanwhile.
+        """
         if self.dead:
             await asyncio.get_running_loop().create_future()
         log.append(entry)
@@ -72,11 +95,18 @@ class World:
 
 def plain(message):
     """A message without the ids in it."""
-    return (message.role, message.text, tuple((call.name, call.arguments) for call in message.tool_calls), message.tool_name)
+    return (
+        message.role,
+        message.text,
+        tuple((call.name, call.arguments) for call in message.tool_calls),
+        message.tool_name,
+    )
 
 
 class Model:
-    """Answers by what it is asked: how often it has answered before says which line of the script is next."""
+    """Answers by what it is asked: how often it has answered before says which line of the script
+    is next.
+    """
 
     def __init__(self, name, world, lines):
         self.name = name
@@ -86,7 +116,16 @@ class Model:
     def _calls(self, line, own):
         for place, (name, arguments) in enumerate(line):
             call_id = (f"c{own}.{place}", "", "same")[(own + place) % 3]
-            yield ToolCall(call_id, name, json.dumps({**arguments, **({"label": f"{self.name}:{own}.{place}"} if name in LABELLED else {})}))
+            yield ToolCall(
+                call_id,
+                name,
+                json.dumps(
+                    {
+                        **arguments,
+                        **({"label": f"{self.name}:{own}.{place}"} if name in LABELLED else {}),
+                    }
+                ),
+            )
 
     async def generate(self, request):
         return (await self._reply(request))[0]
@@ -110,7 +149,9 @@ class Model:
         line = self.lines(messages, own)
         usage = Usage(input_tokens=len(messages), output_tokens=1, requests=1)
         if isinstance(line, str):
-            return Message("assistant", f"{self.name} says {line} after {len(messages)}", usage=usage), late
+            return Message(
+                "assistant", f"{self.name} says {line} after {len(messages)}", usage=usage
+            ), late
         return Message("assistant", "", tuple(self._calls(line, own)), usage=usage), late
 
 
@@ -121,13 +162,24 @@ def tools_of(world):
     """The tools that every agent with a model has."""
 
     def took(context, label, turns=1):
-        return world.take("tool", world.called, (context.tool_name, label, context.idempotency_key), turns)
+        world.places[context.idempotency_key] = (
+            call_door_of(context).agent.invocation.id,
+            context.call_id,
+        )
+        return world.take(
+            "tool", world.called, (context.tool_name, label, context.idempotency_key), turns
+        )
 
     @tool
     async def ask(context: ToolContext, times: int, label: str) -> str:
         world.called.append(("ask", label, context.idempotency_key))
         assert context.interrupt_state is None or context.is_resume_target
-        return ",".join(answer(f"{label}?{turn}") if world.inline else context.interrupt(f"{label}?{turn}", state=turn) for turn in range(times))
+        return ",".join(
+            answer(f"{label}?{turn}")
+            if world.inline
+            else context.interrupt(f"{label}?{turn}", state=turn)
+            for turn in range(times)
+        )
 
     @tool
     async def echo(context: ToolContext, turns: int, label: str) -> str:
@@ -168,8 +220,17 @@ class Player(Agent):
     """Takes its steps, one by one. How far it is, is its state."""
 
     def __init__(self, spec, world, children):
-        on_failure = Restart(max_restarts=100, backoff=Backoff(initial=0, maximum=0)) if spec.restarts else None
-        super().__init__(name=spec.name, description=f"plays {spec.name}", sub_agents=() if spec.stranger else children, on_failure=on_failure)
+        on_failure = (
+            Restart(max_restarts=100, backoff=Backoff(initial=0, maximum=0))
+            if spec.restarts
+            else None
+        )
+        super().__init__(
+            name=spec.name,
+            description=f"plays {spec.name}",
+            sub_agents=() if spec.stranger else children,
+            on_failure=on_failure,
+        )
         self.plan = spec.plan
         self.world = world
         self.children = children
@@ -189,13 +250,18 @@ class Player(Agent):
                     return
             event = None
             if kind == "step":
-                made = await context.step(f"step {place}", lambda place=place: self._make(context, place))
+                made = await context.step(
+                    f"step {place}", lambda place=place: self._make(context, place)
+                )
                 event = AgentEvent.say(made)
             state["next"] = place + 1  # with the event, if there is one: they are recorded together
             if kind == "say":
                 event = AgentEvent.say(f"{self.name} says {place} after {len(input.messages)}")
             elif kind == "ask":
-                event = AgentEvent.say(f"{self.name} heard {answer(f'{self.name}?{place}') if world.inline else context.resume.data}")
+                event = AgentEvent.say(
+                    f"{self.name} heard "
+                    f"{answer(f'{self.name}?{place}') if world.inline else context.resume.data}"
+                )
             elif kind == "set":
                 session[self.name] = place
             elif kind == "wait":
@@ -205,7 +271,11 @@ class Player(Agent):
                 event = AgentEvent.of(action=TransferToAgent(child.name))
             elif kind in ("exit", "break"):
                 event = AgentEvent.of(action=Exit() if kind == "exit" else BreakLoop())
-            elif kind == "stumble" and self.on_failure is not None and not session.get(f"{self.name} stumbled at {place}"):
+            elif (
+                kind == "stumble"
+                and self.on_failure is not None
+                and not session.get(f"{self.name} stumbled at {place}")
+            ):
                 session[f"{self.name} stumbled at {place}"] = True
                 raise ValueError(f"{self.name} stumbled")
             elif kind == "error":
@@ -217,10 +287,14 @@ class Player(Agent):
 
     def _is_answered(self, context, place):
         resume = context.resume
-        return self.world.inline or (resume is not None and resume.is_target and resume.state == {"place": place})
+        return self.world.inline or (
+            resume is not None and resume.is_target and resume.state == {"place": place}
+        )
 
     async def _make(self, context, place):
-        await self.world.take("step", self.world.called, ("step", f"{self.name}:{place}", context.invocation_id), 2)
+        await self.world.take(
+            "step", self.world.called, ("step", f"{self.name}:{place}", context.invocation_id), 2
+        )
         return f"{self.name} made {place}"
 
 
@@ -248,8 +322,16 @@ def _build_chat(tree, world):
     return ChatModelAgent(
         name=tree.name,
         description=f"plays {tree.name}",
-        model=Model(tree.name, world, lambda _messages, own: (*script, "something")[own % (len(script) + 1)]),
-        tools=[*tools_of(world), *(agent.as_tool(emit_events=bool(index % 2), full_history=tree.one_by_one) for index, agent in enumerate(agents))],
+        model=Model(
+            tree.name, world, lambda _messages, own: (*script, "something")[own % (len(script) + 1)]
+        ),
+        tools=[
+            *tools_of(world),
+            *(
+                agent.as_tool(emit_events=bool(index % 2), full_history=tree.one_by_one)
+                for index, agent in enumerate(agents)
+            ),
+        ],
         sub_agents=[build(sub, world) for sub in tree.subs],
         parallel_tool_calls=not tree.one_by_one,
         on_tool_error="raise" if tree.raises else "report",
@@ -275,10 +357,19 @@ def _build_flow(tree, world):
 
 def _build_team(tree, world):
     names = [sub.name for sub in tree.subs]
-    script = [[("transfer_to_agent", {"agent_name": names[number % len(names)]})] for ((_, number),) in tree.chief.script]
+    script = [
+        [("transfer_to_agent", {"agent_name": names[number % len(names)]})]
+        for ((_, number),) in tree.chief.script
+    ]
     lines = lambda _messages, own: (*script, "all done")[min(own, len(script))]  # noqa: E731
-    chief = ChatModelAgent(name=tree.name, description="leads", model=Model(tree.name, world, lines))
-    return Supervisor(supervisor=chief, sub_agents=[build(sub, world) for sub in tree.subs], on_error="report" if tree.report else "abort")
+    chief = ChatModelAgent(
+        name=tree.name, description="leads", model=Model(tree.name, world, lines)
+    )
+    return Supervisor(
+        supervisor=chief,
+        sub_agents=[build(sub, world) for sub in tree.subs],
+        on_error="report" if tree.report else "abort",
+    )
 
 
 def _build_planned(tree, world):
@@ -288,10 +379,14 @@ def _build_planned(tree, world):
         return [("plan", {"steps": left})] if left else [("respond", {"response": "the answer"})]
 
     executor = _build_chat(tree.executor, world)
-    played = make_executor(executor.model, executor.tools[:-1], name=tree.executor.name, max_iterations=6)
+    played = make_executor(
+        executor.model, executor.tools[:-1], name=tree.executor.name, max_iterations=6
+    )
     plan = [("plan", {"steps": [f"step {number}" for number in range(tree.steps)]})]
     return PlanExecute(
-        planner=make_planner(Model(f"{tree.name}p", world, lambda _messages, _own: plan), name=f"{tree.name}p"),
+        planner=make_planner(
+            Model(f"{tree.name}p", world, lambda _messages, _own: plan), name=f"{tree.name}p"
+        ),
         executor=played,
         replanner=make_replanner(Model(f"{tree.name}r", world, replanned), name=f"{tree.name}r"),
         name=tree.name,

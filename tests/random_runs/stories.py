@@ -1,16 +1,18 @@
-"""A run from its beginning to its end, over any number of processes, and how it is compared with another one.
+"""A run from its beginning to its end, over any number of processes, and how it is compared with
+another one.
 
-What is compared is all that does not depend on the clock: of what happens at once the order is left out, and so are ids.
+What is compared is all that does not depend on the clock: of what happens at once the order is left
+out, and so are ids.
 """
 
 from collections import Counter
 from difflib import ndiff
 from pprint import pformat
 
+from offbook.runtime import BreakLoop, Exit, Interrupted, RunCancelled, TransferToAgent
+from offbook.runtime.codec.packing import unpack
 from tests.random_runs.play import plain
 from tests.random_runs.trees import branches
-from understudy.runtime import BreakLoop, Exit, Interrupted, RunCancelled, TransferToAgent
-from understudy.runtime.codec.packing import unpack
 
 
 def shown(event):
@@ -32,8 +34,15 @@ def is_end(event):
 
 
 def in_lanes(events, apart):
-    """The events as a row in which what happened at once stands together, lane by lane, and so do the results of the calls of one reply."""
-    return _row([(tuple(dict.fromkeys(name for name in event.run_path if name in apart)), event) for event in events])
+    """The events as a row in which what happened at once stands together, lane by lane, and so do
+    the results of the calls of one reply.
+    """
+    return _row(
+        [
+            (tuple(dict.fromkeys(name for name in event.run_path if name in apart)), event)
+            for event in events
+        ]
+    )
 
 
 def _row(events):
@@ -41,7 +50,12 @@ def _row(events):
 
     def close():
         if results or lanes:
-            row.append((sorted(results, key=repr), {name: _row(lane) for name, lane in sorted(lanes.items())}))
+            row.append(
+                (
+                    sorted(results, key=repr),
+                    {name: _row(lane) for name, lane in sorted(lanes.items())},
+                )
+            )
             results.clear()
             lanes.clear()
 
@@ -71,11 +85,17 @@ def _is_result(event):
 
 def is_reply(message):
     """Whether it is what a model has said, and nothing that an agent says by itself."""
-    return message.text != "the answer" and not any(call.name == "transfer_to_agent" and '": "' not in call.arguments for call in message.tool_calls)
+    return message.text != "the answer" and not any(
+        call.name == "transfer_to_agent" and '": "' not in call.arguments
+        for call in message.tool_calls
+    )
 
 
 def told(messages):
-    """What somebody was given. The results of the calls of one reply come in the order in which they were there."""
+    """What somebody was given.
+
+    The results of the calls of one reply come in the order in which they were there.
+    """
     found, results = [], []
     for message in messages:
         if "tool returned result" in message[1]:
@@ -94,7 +114,13 @@ def counted(log):
 def same(found, wanted):
     """Fail, and show where they differ."""
     if found != wanted:
-        raise AssertionError("\n".join(ndiff(pformat(wanted, width=200).splitlines(), pformat(found, width=200).splitlines())))
+        raise AssertionError(
+            "\n".join(
+                ndiff(
+                    pformat(wanted, width=200).splitlines(), pformat(found, width=200).splitlines()
+                )
+            )
+        )
 
 
 class Story:
@@ -138,26 +164,43 @@ class Story:
             if kind == "step":
                 self.cut["step"] += (key, f"step {label.partition(':')[2]}") not in kept
             elif kind != "ask":
-                _, invocation, call = key.split(":")
+                invocation, call = world.places[key]
                 self.cut["tool"] += (invocation, call) not in kept and invocation not in failed
-        said = [event for event in journal_of(records) if event.message is not None and event.message.role == "assistant"]
+        said = [
+            event
+            for event in journal_of(records)
+            if event.message is not None and event.message.role == "assistant"
+        ]
         asked = Counter(name for name, _ in world.asked)
         for name in asked:
-            self.cut["model"] += asked[name] - sum(event.agent_name == name and is_reply(event.message) for event in said)
+            self.cut["model"] += asked[name] - sum(
+                event.agent_name == name and is_reply(event.message) for event in said
+            )
 
     @property
     def row(self):
         apart, hidden = branches(self.tree)
-        return in_lanes([event for event in self.events if not is_end(event) and not hidden & set(event.run_path)], apart)
+        return in_lanes(
+            [
+                event
+                for event in self.events
+                if not is_end(event) and not hidden & set(event.run_path)
+            ],
+            apart,
+        )
 
     def check(self, reference, *, again=False):
-        """It is the same as the reference. `again`: what was under way when it was cut short was done again."""
+        """It is the same as the reference.
+
+        `again`: what was under way when it was cut short was done again.
+        """
         same(self.row, reference.row)
         wanted, found = reference.result, self.result
         assert found.status is wanted.status
         assert (type(found.error), str(found.error)) == (type(wanted.error), str(wanted.error))
         assert found.session_values == wanted.session_values
-        if not branches(self.tree)[0] and found.final_message is not None:  # what is said at once is in the order of the clock
+        # What is said at once is in the order of the clock.
+        if not branches(self.tree)[0] and found.final_message is not None:
             assert plain(found.final_message) == plain(wanted.final_message)
         extra = counted(self.asked) - counted(reference.asked)
         assert not counted(reference.asked) - counted(self.asked)
@@ -169,12 +212,15 @@ class Story:
         assert found.usage == wanted.usage
 
     def _check_calls(self, reference):
-        kept = [[entry for entry in log if entry[0] != "ask"] for log in (reference.called, self.called)]
+        kept = [
+            [entry for entry in log if entry[0] != "ask"] for log in (reference.called, self.called)
+        ]
         wanted, found = (Counter(entry[:2] for entry in log) for log in kept)
         assert not wanted - found
         extra = found - wanted
         assert sum(extra.values()) == self.cut["tool"] + self.cut["step"], (extra, self.cut)
-        keys = Counter(entry[:2] for entry in set(self.called))  # a call that is made again has the same key
+        # A call that is made again has the same key.
+        keys = Counter(entry[:2] for entry in set(self.called))
         assert keys == Counter(entry[:2] for entry in set(reference.called))
 
 

@@ -1,13 +1,15 @@
-"""Conversations that are spoken, drawn at random, with faults of the network, and what has to hold of all of them."""
+"""Conversations that are spoken, drawn at random, with faults of the network, and what has to hold
+of all of them.
+"""
 
 import asyncio
 import random
 
+from offbook.actors import tool
+from offbook.actors.realtime import RealtimeAgent, Reconnect
+from offbook.actors.realtime.local import Call, Fault, Reply, Say, silence, speech
+from offbook.runtime import Backoff
 from tests.doubles.realtime import desk
-from understudy.actors import tool
-from understudy.actors.realtime import RealtimeAgent, Reconnect
-from understudy.actors.realtime.local import Call, Fault, Reply, Say, silence, speech
-from understudy.runtime import Backoff
 
 # What a client may earn that knows of a response a moment later than the server does.
 RACES = ("conversation_already_has_active_response", "response_cancel_not_active")
@@ -37,7 +39,13 @@ class Talk:
         other.handoffs = [self.agent]
         kinds = ["reset", 1011, 1001]
         self.faults = [
-            Fault(dice.choice(kinds), None, dice.choice(["client", "server"]), nth=dice.randrange(8, 60), after=dice.random() < 0.5)
+            Fault(
+                dice.choice(kinds),
+                None,
+                dice.choice(["client", "server"]),
+                nth=dice.randrange(8, 60),
+                after=dice.random() < 0.5,
+            )
             for _ in range(dice.randrange(3))
         ]
 
@@ -52,7 +60,12 @@ class Talk:
         if drawn < 0.3:
             return Reply(Say(f"say {number} and so on", ms=dice.choice([100, 1_000])))
         if drawn < 0.6:
-            return Reply(*(Call("work", f'{{"key": "k{number}.{index}"}}', f"c{number}_{index}") for index in range(dice.randrange(1, 4))))
+            return Reply(
+                *(
+                    Call("work", f'{{"key": "k{number}.{index}"}}', f"c{number}_{index}")
+                    for index in range(dice.randrange(1, 4))
+                )
+            )
         if drawn < 0.75:
             target = "b" if session.settings.get("instructions") == "A" else "a"
             return Reply(Call(f"transfer_to_{target}", "{}", f"h{number}"))
@@ -85,7 +98,13 @@ class Talk:
             await asyncio.sleep(0)
             assert not core.is_closing, core.end_error
             there = at.server.session
-            is_quiet = core.is_pause() and there.active is None and there.heard is None and not core.outbox._control and not core.outbox._audio
+            is_quiet = (
+                core.is_pause()
+                and there.active is None
+                and there.heard is None
+                and not core.outbox._control
+                and not core.outbox._audio
+            )
             quiet = quiet + 1 if is_quiet else 0
 
     def _check(self, at):
@@ -100,9 +119,17 @@ class Talk:
         over = set()
         for index, event in enumerate(events):
             if event.type == "audio_interrupted":
-                over |= {one.audio.response_id for one in events[:index] if one.type == "audio" and one.item_id == event.item_id}
+                over |= {
+                    one.audio.response_id
+                    for one in events[:index]
+                    if one.type == "audio" and one.item_id == event.item_id
+                }
             assert event.type != "audio" or event.audio.response_id not in over
-        there = [one["content"][0].get("text") or one["content"][0].get("transcript") for one in items if one["type"] == "message" and one["role"] == "user"]
+        there = [
+            one["content"][0].get("text") or one["content"][0].get("transcript")
+            for one in items
+            if one["type"] == "message" and one["role"] == "user"
+        ]
         assert [one for one in at.texts("user") if one] == [one for one in there if one]
         assert at.server.session.settings["instructions"] == at.session.current_agent.instructions
         shown = [event.code for event in at.heard.of("error")]

@@ -1,4 +1,6 @@
-"""Trees of agents as data, how hypothesis draws them, and what can be said of them without building them. `play.py` builds them."""
+"""Trees of agents as data, how hypothesis draws them, and what can be said of them without building
+them. `play.py` builds them.
+"""
 
 from dataclasses import dataclass, field
 
@@ -69,7 +71,9 @@ CALLS = st.one_of(
     st.tuples(st.just("pay"), st.integers(0, 2)),
     st.tuples(st.just("echo"), st.integers(0, 4)),
     st.tuples(st.sampled_from(("tool", "tool", "transfer")), st.integers(0, 1)),
-    st.tuples(st.sampled_from(("fail", "direct", "exit", "break", "say", "unknown", "up")), st.just(0)),
+    st.tuples(
+        st.sampled_from(("fail", "direct", "exit", "break", "say", "unknown", "up")), st.just(0)
+    ),
 )
 TURNS = st.lists(CALLS, min_size=1, max_size=3)
 STEPS = st.one_of(
@@ -77,7 +81,13 @@ STEPS = st.one_of(
     st.tuples(st.sampled_from(("cast", "cast", "wait", "transfer")), st.integers(0, 2)),
     st.tuples(st.sampled_from(("exit", "break", "error", "stumble")), st.just(0)),
 )
-OPTIONS = st.fixed_dictionaries({"streaming": st.booleans(), "skip_transfer_messages": st.booleans(), "event_buffer": st.sampled_from((1, 2, 1024))})
+OPTIONS = st.fixed_dictionaries(
+    {
+        "streaming": st.booleans(),
+        "skip_transfer_messages": st.booleans(),
+        "event_buffer": st.sampled_from((1, 2, 1024)),
+    }
+)
 KINDS = ("chat", "chat", "custom", "custom", "seq", "loop", "par", "par", "team", "planned")
 
 
@@ -104,9 +114,13 @@ def _drawn(draw, depth, budget, kinds):
     if kind == "custom":
         subs = [] if leaf else _some(draw, depth, budget, kinds, 0, 2)
         plan = draw(st.lists(STEPS, max_size=4))
-        return Custom(plan, subs, draw(st.booleans()), ("error", 0) not in plan and draw(st.booleans()))
+        return Custom(
+            plan, subs, draw(st.booleans()), ("error", 0) not in plan and draw(st.booleans())
+        )
     if kind == "team":
-        chief = Chat([[("transfer", draw(st.integers(0, 1)))] for _ in range(draw(st.integers(1, 3)))], up="")
+        chief = Chat(
+            [[("transfer", draw(st.integers(0, 1)))] for _ in range(draw(st.integers(1, 3)))], up=""
+        )
         return Team(chief, _some(draw, depth, budget, kinds, 1, 2), draw(st.booleans()))
     if kind == "planned":
         budget[1] = 0
@@ -116,14 +130,20 @@ def _drawn(draw, depth, budget, kinds):
 
 
 def _chat(draw, depth, budget, kinds, *, leaf):
-    # Of an agent that is called twice at once, nobody could tell the events of one call from those of the other.
-    script = [[call for place, call in enumerate(turn) if call[0] != "tool" or call not in turn[:place]] for turn in draw(st.lists(TURNS, max_size=2))]
+    # Of an agent that is called twice at once, nobody could tell the events of one call from those
+    # of the other.
+    script = [
+        [call for place, call in enumerate(turn) if call[0] != "tool" or call not in turn[:place]]
+        for turn in draw(st.lists(TURNS, max_size=2))
+    ]
     subs = [] if leaf else _some(draw, depth, budget, kinds, 0, 2)
     subs = [Back(sub) if draw(st.booleans()) else sub for sub in subs]
     tools = [] if leaf else [_answering(tool) for tool in _some(draw, depth, budget, kinds, 0, 2)]
     waits = any(name in WAITING for turn in script for name, _ in turn)
     history = draw(st.sampled_from((None, None, None, "isolated", "run_path", "input_only")))
-    return Chat(script, subs, tools, draw(st.booleans()), not waits and draw(st.booleans()), history)
+    return Chat(
+        script, subs, tools, draw(st.booleans()), not waits and draw(st.booleans()), history
+    )
 
 
 def _some(draw, depth, budget, kinds, least, most):
@@ -136,7 +156,9 @@ def _answering(tree):
         return tree
     for one in walk(tree):
         if isinstance(one, Chat) and one.up != "":
-            one.script = [[call for call in turn if call[0] != "exit"] or [("say", 0)] for turn in one.script]
+            one.script = [
+                [call for call in turn if call[0] != "exit"] or [("say", 0)] for turn in one.script
+            ]
         elif isinstance(one, Custom):
             one.plan = [step for step in one.plan if step[0] != "exit"]
     return Flow("seq", [tree, Custom([("say", 0)])])
@@ -144,7 +166,11 @@ def _answering(tree):
 
 def walk(tree):
     yield tree
-    for sub in (*getattr(tree, "subs", ()), *getattr(tree, "tools", ()), *(getattr(tree, key) for key in ("inner", "executor") if hasattr(tree, key))):
+    for sub in (
+        *getattr(tree, "subs", ()),
+        *getattr(tree, "tools", ()),
+        *(getattr(tree, key) for key in ("inner", "executor") if hasattr(tree, key)),
+    ):
         yield from walk(sub)
 
 
@@ -172,9 +198,15 @@ def _below(tree, numbers):
 
 
 def branches(tree):
-    """The names at which a lane of its own begins: the children of a Parallel, and agents that are called as tools. Which of these nobody sees."""
+    """The names at which a lane of its own begins: the children of a Parallel, and agents that are
+    called as tools. Which of these nobody sees.
+    """
     found, hidden = set(), set()
-    subs = [*getattr(tree, "subs", ()), *getattr(tree, "tools", ()), *(getattr(tree, key) for key in ("inner", "executor") if hasattr(tree, key))]
+    subs = [
+        *getattr(tree, "subs", ()),
+        *getattr(tree, "tools", ()),
+        *(getattr(tree, key) for key in ("inner", "executor") if hasattr(tree, key)),
+    ]
     if isinstance(tree, Flow) and tree.kind == "par":
         found |= {sub.name for sub in tree.subs}
     for index, sub in enumerate(getattr(tree, "tools", ())):

@@ -1,4 +1,6 @@
-"""What the tests of supervision and lifecycle share: the two kinds of actor, gates that hold a hook or handler of either, and some actors."""
+"""What the tests of supervision and lifecycle share: the two kinds of actor, gates that hold a hook
+or handler of either, and some actors.
+"""
 
 import asyncio
 import logging
@@ -8,11 +10,14 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime import Actor, ActorRef, ThreadActor, UnderstudyError
+from offbook.runtime import Actor, ActorRef, OffbookError, ThreadActor
 
 
 class Gate:
-    """Holds whoever comes to it until it is opened; works across threads and loops. A cancellation gets through, and leaves the gate as it is."""
+    """Holds whoever comes to it until it is opened; works across threads and loops.
+
+    A cancellation gets through, and leaves the gate as it is.
+    """
 
     def __init__(self) -> None:
         self._reached: Future[None] = Future()
@@ -99,7 +104,9 @@ def phoenix(kind: type[Actor]) -> type[Actor]:
 
 
 class Witness(Actor):
-    """Watches the actors that it is given, and keeps the notices and everything else that it gets."""
+    """Watches the actors that it is given, and keeps the notices and everything else that it
+    gets.
+    """
 
     def __init__(self, seen: list[Any]) -> None:
         super().__init__()
@@ -138,7 +145,7 @@ def says() -> Callable[..., None]:
 
     def check(caught: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
         text = str(caught.value)
-        assert isinstance(caught.value, UnderstudyError)
+        assert isinstance(caught.value, OffbookError)
         for part in parts:
             assert part in text, f"{part!r} is not in: {text}"
 
@@ -148,10 +155,18 @@ def says() -> Callable[..., None]:
 @pytest.fixture
 def errors(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     """The error records that the package has logged so far."""
-    return lambda: [record.getMessage() for record in caplog.records if record.name.startswith("understudy.") and record.levelno >= logging.ERROR]
+    return lambda: [
+        record.getMessage()
+        for record in caplog.records
+        if record.name.startswith("offbook.") and record.levelno >= logging.ERROR
+    ]
 
 
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     """The warnings that the package has logged so far."""
-    return lambda: [record.getMessage() for record in caplog.records if record.name.startswith("understudy.") and record.levelno == logging.WARNING]
+    return lambda: [
+        record.getMessage()
+        for record in caplog.records
+        if record.name.startswith("offbook.") and record.levelno == logging.WARNING
+    ]

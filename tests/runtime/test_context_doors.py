@@ -1,15 +1,17 @@
-"""What a user's agent or tool finds in its context: what is documented, and nothing of the package's own."""
+"""What a user's agent or tool finds in its context: what is documented, and nothing of the
+package's own.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.actors import Agent, AgentContext, ChatModelAgent, ToolContext, tool
-from understudy.actors.tools.call_door import CallDoor
-from understudy.actors.tools.tool_context import call_door_of
-from understudy.runtime import AgentEvent, Runner, ScriptedModel, ToolCalls
-from understudy.runtime.agent.context import door_of
-from understudy.runtime.agent.door import AgentDoor
+from offbook.actors import Agent, AgentContext, ChatModelAgent, ToolContext, tool
+from offbook.actors.tools.call_door import CallDoor
+from offbook.actors.tools.tool_context import call_door_of
+from offbook.runtime import AgentEvent, Runner, ScriptedModel, ToolCalls
+from offbook.runtime.agent.context import door_of
+from offbook.runtime.agent.door import AgentDoor
 
 OF_AN_AGENT = {
     "agent_name",
@@ -50,7 +52,11 @@ OF_A_TOOL = {
     "step",
     "tool_name",
 }
-CONTEXTS = pytest.mark.parametrize(("context", "names"), [(AgentContext, OF_AN_AGENT), (ToolContext, OF_A_TOOL)], ids=["agent", "tool"])
+CONTEXTS = pytest.mark.parametrize(
+    ("context", "names"),
+    [(AgentContext, OF_AN_AGENT), (ToolContext, OF_A_TOOL)],
+    ids=["agent", "tool"],
+)
 
 
 def public(value):
@@ -64,7 +70,11 @@ def test_a_context_shows_what_is_documented_and_nothing_else(context, names):
 
 @CONTEXTS
 def test_what_a_context_can_do_says_what_it_does(context, names):
-    assert [name for name in names if callable(getattr(context, name)) and not getattr(context, name).__doc__] == []
+    assert [
+        name
+        for name in names
+        if callable(getattr(context, name)) and not getattr(context, name).__doc__
+    ] == []
 
 
 def play(agent):
@@ -98,7 +108,11 @@ def test_a_tools_context_has_them_in_a_run_and_takes_no_others():
             context.note = "of the user's"
         return f"{context.tool_name} for {context.agent_name}: {context.arguments}"
 
-    result = play(ChatModelAgent(name="a", model=ScriptedModel([ToolCalls(("look", {})), "done"]), tools=[look]))
+    result = play(
+        ChatModelAgent(
+            name="a", model=ScriptedModel([ToolCalls(("look", {})), "done"]), tools=[look]
+        )
+    )
     assert [event.message.text for event in result.events] == ["", "look for a: {}", "done"]
     assert found["names"] == OF_A_TOOL
     assert isinstance(found["door"], CallDoor)
@@ -110,7 +124,11 @@ def test_both_lead_to_the_objects_of_their_run():
     class Looks(Agent):
         async def run(self, input, context):
             seen.append(context)
-            await context.cast(ChatModelAgent(name="b", model=ScriptedModel([ToolCalls(("look", {})), "done"]), tools=[look]))
+            await context.cast(
+                ChatModelAgent(
+                    name="b", model=ScriptedModel([ToolCalls(("look", {})), "done"]), tools=[look]
+                )
+            )
             yield AgentEvent.say("done")
 
     @tool

@@ -4,8 +4,17 @@ import asyncio
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent, Sequential
-from understudy.runtime import ActorSystem, AgentEvent, MemoryStore, Message, Runner, RunStatus, ScriptedModel, UsageError
+from offbook.actors import Agent, ChatModelAgent, Sequential
+from offbook.runtime import (
+    ActorSystem,
+    AgentEvent,
+    MemoryStore,
+    Message,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    UsageError,
+)
 
 
 class Forgets:
@@ -28,7 +37,10 @@ class FailsWithin:
         return Message.assistant("hi" + 1)
 
 
-@pytest.mark.parametrize(("model", "streaming"), [(Forgets(), False), (Forgets(), True), (AsOthersHaveIt(), False), (AsOthersHaveIt(), True)])
+@pytest.mark.parametrize(
+    ("model", "streaming"),
+    [(Forgets(), False), (Forgets(), True), (AsOthersHaveIt(), False), (AsOthersHaveIt(), True)],
+)
 def test_a_model_that_takes_no_request_is_told_how_its_method_is_written(model, streaming):
     result = Runner(ChatModelAgent(name="A", model=model)).query("q", streaming=streaming).result()
     assert isinstance(result.error, UsageError)
@@ -59,7 +71,11 @@ class Says(Agent):
 @pytest.mark.parametrize("kind", [Asks, Says])
 def test_state_that_cannot_be_kept_is_named_by_its_agent_and_its_key(durability, kind):
     first = ChatModelAgent(name="first", model=ScriptedModel(["one"]))
-    runner = Runner(Sequential(name="all", sub_agents=[first, kind(name="second")]), store=MemoryStore(), durability=durability)
+    runner = Runner(
+        Sequential(name="all", sub_agents=[first, kind(name="second")]),
+        store=MemoryStore(),
+        durability=durability,
+    )
     result = runner.query("q").result()
     if kind is Says and durability == "interrupt":
         assert result.status is RunStatus.COMPLETED
@@ -71,7 +87,7 @@ def test_state_that_cannot_be_kept_is_named_by_its_agent_and_its_key(durability,
 
 @pytest.mark.parametrize("session_id", [42, "", b"s"])
 def test_a_session_id_is_a_text(session_id):
-    with pytest.raises(UsageError, match=r"session_id=.*: give a text that is not empty"):
+    with pytest.raises(UsageError, match="session_id must be a string that is not empty, got"):
         Runner(ChatModelAgent(name="A", model=ScriptedModel([]))).query("q", session_id=session_id)
 
 
@@ -99,7 +115,11 @@ def test_a_runner_whose_system_was_left_says_so():
             return Runner(agent, system=system, store=MemoryStore())
 
     runner = asyncio.run(make())
-    for start in (lambda: runner.query("q").result(), lambda: runner.session("s").query("q").result(), lambda: asyncio.run(_ask(runner))):
+    for start in (
+        lambda: runner.query("q").result(),
+        lambda: runner.session("s").query("q").result(),
+        lambda: asyncio.run(_ask(runner)),
+    ):
         with pytest.raises(UsageError, match=r"is stopped\. Make a new system"):
             start()
 

@@ -6,11 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, FailoverModel, LimitedModel, Message, ModelError, RetryModel, Runner, ScriptedModel
-from understudy.runtime.backoff import Backoff
-from understudy.runtime.clock import Deadline, sleep
-from understudy.runtime.testing import ManualClock
+from offbook.actors import ChatModelAgent
+from offbook.runtime import (
+    ActorSystem,
+    FailoverModel,
+    LimitedModel,
+    Message,
+    ModelError,
+    RetryModel,
+    Runner,
+    ScriptedModel,
+)
+from offbook.runtime.backoff import Backoff
+from offbook.runtime.clock import Deadline, sleep
+from offbook.runtime.testing import ManualClock
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,22 +31,27 @@ REAL = {
     "runtime/cli/doctor.py": "the network's time, and whether clocks agree",
     "runtime/cli/live_stats.py": "the user's time",
     "runtime/console/answer_log.py": "time stamps",
+    "runtime/console/model_calls.py": "time stamps",
+    "runtime/observe/timeline.py": "time stamps, for what waits now",
+    "runtime/stores/memory.py": "time stamps of fencing tokens",
     "runtime/console/now.py": "rates that a person reads",
     "runtime/durability/journal.py": "time stamps",
     "runtime/observe/otlp_export.py": "the network's time, while a program ends",
     "runtime/run/run.py": "time stamps",
     "runtime/run/watched_system.py": "measures",
     "runtime/telemetry/opening.py": "time stamps",
-    "actors/agents_sdk/models/error_facts.py": "a date of the provider's",
-    "actors/agents_sdk/models/understudy_model.py": "time stamps",
     "runtime/a2a/push/policy.py": "the network's time",
     "runtime/a2a/push/sender.py": "the network's time",
     "runtime/a2a/server/gate.py": "the network's time",
     "runtime/clock.py": "the source of all time",
     "runtime/actor/future.py": "a thread that blocks has no loop, and no clock",
-    "runtime/actor/ref.py": "a caller in another thread, or on another loop, where the system's clock must not be used",
+    "runtime/actor/ref.py": (
+        "a caller in another thread, or on another loop, where the system's clock must not be used"
+    ),
     "runtime/actor/thread_cell.py": "a thread that blocks",
     "runtime/actor/waiting.py": "a thread that blocks",
+    "runtime/cli/copies.py": "progress that a person reads",
+    "runtime/durability/copies/store_marks.py": "time stamps",
     "runtime/durability/persistence.py": "time stamps",
     "runtime/durability/run_listing.py": "time stamps",
     "runtime/durability/store_access.py": "the network's time, which does not stand still",
@@ -45,40 +59,69 @@ REAL = {
     "runtime/models/openai_events.py": "the network's time",
     "runtime/models/wire/aiohttp_transport.py": "the network's time",
     "runtime/models/wire/client.py": "the network's time",
-    "runtime/run/event_log.py": "time stamps",
+    "runtime/data/events.py": "time stamps",
     "runtime/run/run_record.py": "time stamps",
+    "runtime/services.py": "the end of the process, which must come",
+    "runtime/stores/postgres/client.py": "a thread that blocks",
     "runtime/stores/postgres/listening.py": "a thread that blocks",
     "runtime/stores/postgres/store.py": "a thread that blocks",
     "runtime/stores/sqlite/listening.py": "a thread that blocks",
+    "runtime/stores/sqlite/owners.py": "a thread that blocks",
     "runtime/stores/sqlite/state.py": "the time that processes share",
     "runtime/stores/sqlite/store.py": "a thread that blocks",
+    "runtime/stores/sqlite/tables.py": "how long a step of a prune may take",
     "runtime/stores/store_thread.py": "a thread that blocks",
     "runtime/system/loop_door.py": "a thread that blocks",
     "runtime/system/monitor.py": "how often the log warns of what has taken real time",
     "runtime/system/workers.py": "threads that block, and the end of the process, which must come",
 }
 REAL_ROOMS = {"runtime/cluster": "the time of machines that may be gone: it must not stand still"}
-FORBIDDEN = {"asyncio": {"sleep", "timeout", "timeout_at", "wait_for"}, "time": {"sleep", "time", "monotonic", "time_ns", "monotonic_ns"}}
+FORBIDDEN = {
+    "asyncio": {"sleep", "timeout", "timeout_at", "wait_for"},
+    "time": {"sleep", "time", "monotonic", "time_ns", "monotonic_ns"},
+}
 
 
 def real_time(path):
-    """The lines of a file that wait for the real time, or read it. `perf_counter` measures, which is free; `asyncio.sleep(0)` waits for no time."""
+    """The lines of a file that wait for the real time, or read it.
+
+    `perf_counter` measures, which is free; `asyncio.sleep(0)` waits for no time.
+    """
     tree = ast.parse(path.read_text())
-    no_time = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and [ast.unparse(arg) for arg in node.args] == ["0"]}
+    no_time = {
+        id(node.func)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and [ast.unparse(arg) for arg in node.args] == ["0"]
+    }
     no_time |= {
         id(node.func)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "asyncio.timeout" and [ast.unparse(arg) for arg in node.args] == ["None"]
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "asyncio.timeout"
+        and [ast.unparse(arg) for arg in node.args] == ["None"]
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in FORBIDDEN.get(node.value.id, ()) and id(node) not in no_time:
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.attr in FORBIDDEN.get(node.value.id, ())
+            and id(node) not in no_time
+        ):
             yield node.lineno
-        elif isinstance(node, ast.ImportFrom) and not node.level and {alias.name for alias in node.names} & FORBIDDEN.get(node.module, set()):
+        elif (
+            isinstance(node, ast.ImportFrom)
+            and not node.level
+            and {alias.name for alias in node.names} & FORBIDDEN.get(node.module, set())
+        ):
             yield node.lineno
 
 
 def test_what_waits_takes_the_systems_clock():
-    found = {str(path.relative_to(ROOT)): [*real_time(path)] for room in ("actors", "runtime") for path in (ROOT / room).rglob("*.py")}
+    found = {
+        str(path.relative_to(ROOT)): [*real_time(path)]
+        for room in ("actors", "runtime")
+        for path in (ROOT / room).rglob("*.py")
+    }
     meant = {*REAL, *(name for name in found for room in REAL_ROOMS if name.startswith(f"{room}/"))}
     assert {name: lines for name, lines in found.items() if lines and name not in meant} == {}
     assert [name for name in REAL if not found.get(name)] == [], "in the list without a need"
@@ -89,13 +132,17 @@ def busy():
 
 
 def retrying():
-    return RetryModel(ScriptedModel([busy(), "at last"]), backoff=Backoff(initial=60, maximum=60, jitter=0))
+    return RetryModel(
+        ScriptedModel([busy(), "at last"]), backoff=Backoff(initial=60, maximum=60, jitter=0)
+    )
 
 
 MODELS = {
     "RetryModel": retrying,
     "LimitedModel": lambda: LimitedModel(limited_once(), requests_per_minute=1),
-    "FailoverModel": lambda: FailoverModel([ScriptedModel([ModelError("gone", kind="other")]), retrying()]),
+    "FailoverModel": lambda: FailoverModel(
+        [ScriptedModel([ModelError("gone", kind="other")]), retrying()]
+    ),
     "ScriptedModel": lambda: ScriptedModel(["at last"], delay=60),
 }
 
@@ -111,7 +158,9 @@ def test_models_find_the_clock_of_the_system_that_runs(run, until, name, streami
 
     async def main():
         async with ActorSystem(clock=clock) as system:
-            runner = Runner(ChatModelAgent(name="A", model=MODELS[name]()), system=system, streaming=streaming)
+            runner = Runner(
+                ChatModelAgent(name="A", model=MODELS[name]()), system=system, streaming=streaming
+            )
             if name == "LimitedModel":
                 await runner.query("the first goes through at once")
             waiting = runner.query("go")
@@ -128,7 +177,9 @@ def test_a_run_is_given_its_time_by_the_same_clock(run, until):
 
     async def main():
         async with ActorSystem(clock=clock) as system:
-            waiting = Runner(ChatModelAgent(name="A", model=ScriptedModel(["late"], delay=60)), system=system).query("go", timeout=30)
+            waiting = Runner(
+                ChatModelAgent(name="A", model=ScriptedModel(["late"], delay=60)), system=system
+            ).query("go", timeout=30)
             await until(lambda: len(clock.pending) == 2)
             clock.advance(30)
             assert (await waiting).status != "completed"

@@ -1,10 +1,13 @@
-"""Correct use: a type checker has nothing to say about any line of it. It is checked, and never run."""
+"""Correct use: a type checker has nothing to say about any line of it.
+
+It is checked, and never run.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import assert_type
+from typing import Any, Literal, assert_type
 
-from understudy.actors import (
+from offbook.actors import (
     Agent,
     AgentContext,
     AgentInput,
@@ -30,7 +33,7 @@ from understudy.actors import (
     summarize,
     tool,
 )
-from understudy.runtime import (
+from offbook.runtime import (
     Actor,
     ActorRef,
     ActorSystem,
@@ -40,6 +43,7 @@ from understudy.runtime import (
     Directive,
     EmbeddingModel,
     MailboxSettings,
+    MapResult,
     MemoryStore,
     Message,
     ModelOptions,
@@ -101,7 +105,11 @@ def delete(path: str) -> None:
 
 
 assert_type(weather("Paris"), str)
-by_hand = Tool(name="by_hand", parameters={"type": "object", "properties": {}}, call=lambda _context, arguments: arguments["x"])
+by_hand = Tool(
+    name="by_hand",
+    parameters={"type": "object", "properties": {}},
+    call=lambda _context, arguments: arguments["x"],
+)
 
 
 # --- agents ---
@@ -126,23 +134,34 @@ class Greeter(Agent):
 class Looking(RunHooks):
     def on_run_start(self, context: RunContext, input: AgentInput) -> None: ...
     async def on_run_end(self, context: RunContext, result: RunResult) -> None: ...
-    def on_tool_start(self, context: RunContext, agent: Agent, tool: Tool, call: object) -> None: ...
+    def on_tool_start(
+        self, context: RunContext, agent: Agent, tool: Tool, call: object
+    ) -> None: ...
 
 
 class Listening(AgentHooks):
-    async def on_model_end(self, context: RunContext, agent: ChatModelAgent, message: Message) -> None: ...
+    async def on_model_end(
+        self, context: RunContext, agent: ChatModelAgent, message: Message
+    ) -> None: ...
 
 
 class Wrapping(Middleware):
     async def before_model(self, context: AgentContext, request: ModelRequest) -> ModelRequest:
         return request
 
-    async def wrap_model(self, context: AgentContext, request: ModelRequest, call: Callable[[ModelRequest], Awaitable[Message]]) -> Message:
+    async def wrap_model(
+        self,
+        context: AgentContext,
+        request: ModelRequest,
+        call: Callable[[ModelRequest], Awaitable[Message]],
+    ) -> Message:
         return await call(request)
 
 
 @input_guardrail
-async def polite(context: RunContext, agent: Agent, given: Sequence[Message]) -> GuardrailFunctionOutput:
+async def polite(
+    context: RunContext, agent: Agent, given: Sequence[Message]
+) -> GuardrailFunctionOutput:
     return GuardrailFunctionOutput(output_info={"n": len(given)}, tripwire_triggered=False)
 
 
@@ -151,7 +170,13 @@ def shorter(data: HandoffInputData) -> HandoffInputData:
 
 
 model = ScriptedModel([Message.assistant("yes")])
-expert = ChatModelAgent(name="expert", description="knows", instruction=lambda context: context.agent_name, model=model, tools=[weather, search, by_hand])
+expert = ChatModelAgent(
+    name="expert",
+    description="knows",
+    instruction=lambda context: context.agent_name,
+    model=model,
+    tools=[weather, search, by_hand],
+)
 desk = ChatModelAgent(
     name="desk",
     model=model,
@@ -164,11 +189,22 @@ desk = ChatModelAgent(
     model_settings=ModelSettings(temperature=0.5),
     on_failure=Restart(max_restarts=1, backoff=Backoff()),
 )
-team = Sequential(name="team", sub_agents=[Greeter(name="greeter"), Parallel(name="both", sub_agents=[expert], max_concurrency=2)], history="lane")
-assert_type(set_sub_agents(desk, [expert]), ChatModelAgent)
+team = Sequential(
+    name="team",
+    sub_agents=[
+        Greeter(name="greeter"),
+        Parallel(name="both", sub_agents=[expert], max_concurrency=2),
+    ],
+    history="lane",
+)
+assert_type(set_sub_agents(desk, [expert]), ChatModelAgent[Order])
 again = Loop(name="again", sub_agents=[desk], max_iterations=3)
 led = Supervisor(supervisor=desk, sub_agents=[expert], on_error="report")
-planned = PlanExecute(planner=make_planner(model), executor=make_executor(model, [search], handoffs=[expert]), replanner=make_replanner(model))
+planned = PlanExecute(
+    planner=make_planner(model),
+    executor=make_executor(model, [search], handoffs=[expert]),
+    replanner=make_replanner(model),
+)
 
 
 # --- running ---
@@ -176,15 +212,36 @@ planned = PlanExecute(planner=make_planner(model), executor=make_executor(model,
 
 async def run_them() -> None:
     async with ActorSystem("service", worker_threads=4) as system:
-        runner = Runner(team, system=system, store=SQLiteStore("runs.db"), durability="step", hooks=Looking(), streaming=True)
-        run = runner.query("hello", checkpoint_id="c", session_values={"a": 1}, options=ToolOptions(loud=True), timeout=3)
+        runner = Runner(
+            team,
+            system=system,
+            store=SQLiteStore("runs.db"),
+            durability="step",
+            hooks=Looking(),
+            streaming=True,
+        )
+        run = runner.query(
+            "hello",
+            checkpoint_id="c",
+            session_values={"a": 1},
+            options=ToolOptions(loud=True),
+            timeout=3,
+        )
         assert_type(run, Run)
         async for event in run:
             assert_type(event, AgentEvent)
         result = await run
         assert_type(result, RunResult)
         value: str = result.final_output
-        runner.run([Message.user(value)], options=[Options(agents=("a",), x=1), ModelOptions(temperature=0.1, stop=("x",)), {"y": 2}], context=object())
+        runner.run(
+            [Message.user(value)],
+            options=[
+                Options(agents=("a",), x=1),
+                ModelOptions(temperature=0.1, stop=("x",)),
+                {"y": 2},
+            ],
+            context=object(),
+        )
         session = runner.session("user", busy="preempt")
         said = (await session.query("and now?", timeout=2)).final_message
         assert_type(said, Message | None)
@@ -194,6 +251,48 @@ async def run_them() -> None:
     reply = await desk.generate("hello", session_values={"a": 1}, max_transfers=3)
     assert_type(reply, Message)
     Runner(planned, store=MemoryStore()).query("x").result(timeout=3).raise_for_error()
+
+
+# --- the type of an answer ---
+
+
+async def typed(model: ScriptedModel, documents: list[int]) -> None:
+    labels = ChatModelAgent(name="labels", model=model, output_type=Order)
+    assert_type(labels, ChatModelAgent[Order])
+    assert_type(
+        ChatModelAgent(name="several", model=model, output_type=list[Order]),
+        ChatModelAgent[list[Order]],
+    )
+    assert_type(ChatModelAgent(name="texts", model=model), ChatModelAgent[str])
+    assert_type(
+        ChatModelAgent(name="one of", model=model, output_type=Literal["a", "b"]),
+        ChatModelAgent[Any],
+    )
+    assert_type(labels.with_options(history="lane"), ChatModelAgent[Order])
+    runner = Runner(labels, store=MemoryStore())
+    assert_type(runner, Runner[Order])
+    run = runner.query("x")
+    assert_type(run, Run[Order])
+    assert_type(await run, RunResult[Order])
+    assert_type((await run).final_output, Order)
+    assert_type(run.result().final_output, Order)
+    assert_type(runner.run("x").result().final_output, Order)
+    assert_type(runner.attach("x").result().final_output, Order)
+    assert_type(runner.resume("x").result().final_output, Order)
+    assert_type(runner.approve("x").result().final_output, Order)
+    assert_type((await runner.recover())[0].result().final_output, Order)
+    assert_type((await runner.session("s").query("x")).final_output, Order)
+    async for mapped in runner.map(documents, ask=str, key=str, retry_failed=True):
+        assert_type(mapped, MapResult[int, Order])
+        assert_type(mapped.final_output, Order)
+        assert_type(mapped.error, Exception | None)
+    assert_type(Runner(ChatModelAgent(name="t", model=model)).query("x").result().final_output, str)
+    assert_type(
+        Runner(Sequential(name="s", sub_agents=[labels])).query("x").result().final_output, Any
+    )
+    anything: list[ChatModelAgent] = [labels, ChatModelAgent(name="t", model=model)]
+    run_all: Callable[[Runner], Run] = lambda runner: runner.query("x")  # noqa: E731 -- it is to be checked
+    print(anything, run_all(runner))
 
 
 def values(session: SessionValues) -> int:
@@ -223,7 +322,15 @@ class Parent(ThreadActor):
     def on_start(self) -> None:
         child = self.spawn(Counter, 1, step=2)
         assert_type(child, ActorRef[Counter])
-        self.watch(self.spawn(Counter, 1, name="named", supervision=Restart(), mailbox=MailboxSettings(capacity=2, overflow="block")))
+        self.watch(
+            self.spawn(
+                Counter,
+                1,
+                name="named",
+                supervision=Restart(),
+                mailbox=MailboxSettings(capacity=2, overflow="block"),
+            )
+        )
 
 
 async def spawn_them(system: ActorSystem) -> int:
@@ -263,12 +370,21 @@ async def fixed(session_id: str) -> Message:
     assert_type(model_from_env(kind="embedding"), EmbeddingModel)
     points: list[list[float]] = await model_from_env("embedding").embed(["a", "b"])
     print(points)
-    short = handoff(Knowing(name="k"), input_filter=compose(keep_last(2), summarize(model, "Sum up.", keep=2)))
+    short = handoff(
+        Knowing(name="k"), input_filter=compose(keep_last(2), summarize(model, "Sum up.", keep=2))
+    )
     agent = ChatModelAgent(name="a", model=model, message_modifier=newest, handoffs=[short])
-    copy = agent.with_options(options=[ModelOptions(temperature=0)], history="isolated", hooks=AgentHooks(), disallow_transfer_to_parent=True)
-    assert_type(copy, ChatModelAgent)
+    copy = agent.with_options(
+        options=[ModelOptions(temperature=0)],
+        history="isolated",
+        hooks=AgentHooks(),
+        disallow_transfer_to_parent=True,
+    )
+    assert_type(copy, ChatModelAgent[str])
     remove: Callable[[], None] = add_global_hooks(RunHooks())
     runner = Runner(copy, store=MemoryStore(), history="run_path")
     await runner.session(session_id, policy=keep_last(2)).query("q", run_id="r", detached=True)
     remove()
-    return await agent.generate("q", store=MemoryStore(), durability="step", run_id="r2", keep="all", history="lane")
+    return await agent.generate(
+        "q", store=MemoryStore(), durability="step", run_id="r2", keep="all", history="lane"
+    )

@@ -1,8 +1,10 @@
-"""A user's mistakes: each line that ends with the mark is an error for both type checkers, and no other line is. It is checked, and never run."""
+"""A user's mistakes: each line that ends with the mark is an error for both type checkers, and no
+other line is. It is checked, and never run.
+"""
 
 from collections.abc import AsyncIterator
 
-from understudy.actors import (
+from offbook.actors import (
     Agent,
     AgentContext,
     AgentInput,
@@ -20,7 +22,7 @@ from understudy.actors import (
     set_sub_agents,
     tool,
 )
-from understudy.runtime import (
+from offbook.runtime import (
     Actor,
     ActorSystem,
     AgentEvent,
@@ -195,6 +197,19 @@ async def run_them() -> None:
     await expert.generate("hello", checkpoint="c")  # error
     text: str = await expert.generate("hello")  # error
     del text
+
+
+class Label:
+    text: str
+
+
+def typed_answers() -> None:
+    labels = ChatModelAgent(name="labels", model=ScriptedModel([]), output_type=Label)
+    answer = Runner(labels).query("x").result().final_output
+    print(answer.text, answer.txt)  # error
+    text: str = answer  # error
+    number: int = Runner(expert).query("x").result().final_output  # error
+    print(text, number)
 
 
 # --- actors ---

@@ -1,27 +1,28 @@
-"""One session at work: an actor, its state in parts, and what works beside it.
+"""A running session: an actor, its state in parts, and its child tasks.
 
-Owns, each importing only from those above it (for their types, the parts know `session_core`, which puts them together):
+Each module imports only from those listed above it. For their types, the parts refer to
+`session_core`, which assembles them.
 
-    responses       one response at a time
-    tool_door       what a tool can reach
-    tool_player     one call of a tool
-    call            what is known of a call
-    sending         its output, on its way
-    calls           all calls
-    interruption    ending what is said
-    guards          guardrails
-    handing         handing over
-    link            connections
-    record          what is written to the store
-    watching        hooks and spans
-    inbound         what follows from what the model says
-    session_actor   the mailbox
-    core_base       the state, and the ways to the consumer
-    noting          with what is noted
-    inputs          with what is put in
-    life            with its beginning and its end
-    session_core    all of it
-    sdk_model       models in the style of the Agents SDK
+    responses         one response at a time
+    tool_door         the part of a session that a tool can reach
+    tool_player       one call of a tool
+    call              the state of a call
+    sending           sends the output of a call
+    calls             all calls
+    interruption      interrupts a response
+    guards            guardrails
+    handing           handoffs
+    link              connections
+    record            records in the store
+    watching          hooks and spans
+    inbound           handlers of the model's events
+    session_actor     the mailbox
+    core_base         the state, and output to the consumer
+    noting            adds the records of changes
+    inputs            adds the program's inputs
+    life              adds the start and the end
+    session_core      all of it
+    sdk_model         models in the style of the Agents SDK
 
-A part must never wait: whatever takes time is a child of the session, and reports.
+A part never waits. Slow work runs in a child task of the session, which reports back.
 """

@@ -1,7 +1,4 @@
-"""One call of a tool, and the calls of one response.
-
-Owns: what is known of each. It must never change by itself: `calls` changes it.
-"""
+"""The state of one tool call, and of the calls of one response. `calls` changes it."""
 
 from __future__ import annotations
 
@@ -24,11 +21,13 @@ class Batch:
 
     response: Response | None
     open: set[str] = field(default_factory=set)
-    """Whose outputs the next response waits for."""
+    """The calls whose outputs the next response waits for."""
     ended: list[str] = field(default_factory=list)
-    """The items of the outputs that are there."""
+    """The items of the available outputs."""
     closed: bool = False
     handed_over: bool = False
+    counted: bool = False
+    """Whether it counts as a round of tool calls without user input."""
 
 
 @dataclass(eq=False)
@@ -42,21 +41,21 @@ class Call:
     settings: AgentSettings
     batch: Batch
     epoch: int
-    """The connection whose far side knows it."""
+    """The connection whose server knows the call."""
     state: Literal["waiting", "approval", "running", "done"] = "waiting"
     alone: bool = False
-    """Whether it brings a response of its own."""
+    """Whether its output requests a separate response."""
     quiet: bool = False
-    """Whether it brings none."""
+    """Whether its output requests no response."""
     asked: bool = False
     given: str | None = None
-    """The arguments that an approval has put in the place of the model's."""
+    """The arguments from an approval, instead of the model's."""
     output: str | None = None
     sent: bool = False
     recorded: bool = False
-    """Whether its output is in the store, if there is one."""
+    """Whether its output is stored, if there is a store."""
     queued: int = 0
-    """The connection for which its output waits to be written."""
+    """The connection on which its output waits to be sent."""
     wished: bool = False
     task: asyncio.Task[None] | None = None
     timer: Timer | None = None

@@ -1,6 +1,7 @@
-"""A session's state, and what its parts use of it.
+"""A session's state, and the services that its parts share.
 
-Owns: the parts, the children that work beside the session, timers, and the ways to the consumer: events, errors and the end. It must never wait.
+They are child tasks, timers, and output to the consumer: events, errors and the end. Nothing here
+waits.
 """
 
 from __future__ import annotations
@@ -12,11 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ....runtime.agent.run_context import RunContext
 from ....runtime.clock import Clock, Timer
 from ....runtime.data.chat import new_id
-from ....runtime.errors import UnderstudyError
+from ....runtime.errors import OffbookError
+from ....runtime.tasks import guarded, start_task
 from ....runtime.tracing import Span, span
 from ..audio_formats import PCM16, AudioFormat
 from ..config import RealtimeRunConfig
-from ..events import RealtimeError, RealtimeHistoryAdded, RealtimeHistoryUpdated, RealtimeRawModelEvent
+from ..events import (
+    RealtimeError,
+    RealtimeHistoryAdded,
+    RealtimeHistoryUpdated,
+    RealtimeRawModelEvent,
+)
 from ..items import RealtimeItem
 from ..model import RealtimeModel, RealtimeModelConfig
 from ..state.conversation import Conversation
@@ -35,11 +42,11 @@ __all__ = ["CoreBase"]
 T = TypeVar("T")
 
 _LIVE_SECONDS: Final = 0.1
-"""How often at most the history is said to have changed while a text grows."""
+"""The minimum interval between history updates while a text grows."""
 
 
 class _Later:
-    """A timer that is forgotten when it is cancelled."""
+    """A timer that is removed from its set when it is cancelled."""
 
     __slots__ = ("_among", "inner")
 
@@ -55,12 +62,12 @@ class _Later:
 
 
 class CoreBase:
-    """What all parts of a session stand on."""
+    """The base class of a session's state."""
 
     current: AgentSettings
-    """Of the agent in charge."""
+    """The settings of the agent in charge."""
     in_force: AgentSettings
-    """Of the agent whose settings the server has."""
+    """The settings that the server has."""
 
     def __init__(
         self,
@@ -76,7 +83,7 @@ class CoreBase:
         self.context = context
         self.system = system
         self.clock: Clock = system.clock
-        self.ref: Any = None  # the actor's
+        self.ref: Any = None  # the actor's ref
         self.is_closing = False
         self.activity = 0
         self.is_speaking = False
@@ -87,9 +94,13 @@ class CoreBase:
         self.timers: set[Timer] = set()
         self.conversation = Conversation()
         self.playback = Playback(self.clock.monotonic, model_config.get("playback_tracker"))
-        self.outbox = Outbox(config.get("max_input_audio_ms", 2_000), config.get("input_overflow", "block"))
+        self.outbox = Outbox(
+            config.get("max_input_audio_ms", 2_000), config.get("input_overflow", "block")
+        )
         self.events = EventQueue(context, config.get("event_buffer", 1_024), self._audio_taken)
-        self._held: list[tuple[int, Callable[[], object]]] = []  # what waits until a record is in the store
+        self._held: list[
+            tuple[int, Callable[[], object]]
+        ] = []  # callbacks that wait until a record is stored
         self._grown: dict[str, None] = {}
         self._grown_at = 0.0
         self._growth_timer: Timer | None = None
@@ -97,33 +108,48 @@ class CoreBase:
     # --- children ---
 
     def span(self, name: str, **attributes: str | float | bool | list[str]) -> Span:
-        """A span, unless the config turns tracing off."""
+        """Open a span, unless the config disables tracing."""
         return Span() if self.config.get("tracing_disabled", False) else span(name, **attributes)
 
     def now(self) -> float:
         return self.clock.monotonic()
 
     def report(self, what: Callable[..., object], *args: Any) -> None:
-        """Have the session deal with something. From its children."""
+        """Have the session's actor call a function. Called by child tasks."""
         deliver_report(self.ref, Report(what, args))
 
-    def child(self, work: Coroutine[Any, Any, T], then: Callable[[T | None, BaseException | None], object] | None, name: str) -> asyncio.Task[None]:
-        """Work beside the session. `then` is called, as a message, with its result or its error; without it, an error is shown."""
-        task = asyncio.get_running_loop().create_task(self._guarded(work, then), name=f"realtime {name}")
+    def child(
+        self,
+        work: Coroutine[Any, Any, T],
+        then: Callable[[T | None, BaseException | None], object] | None,
+        name: str,
+    ) -> asyncio.Task[None]:
+        """Start a child task of the session.
+
+        `then` is called, as a message, with its result or its error. Without `then`, an error is
+        shown.
+        """
+        task = start_task(self._told(work, then, name), name, name=f"realtime {name}")
         self.children.add(task)
         task.add_done_callback(self.children.discard)
-        task.add_done_callback(lambda _: work.close())  # one that was cancelled before its first step has not begun it
+        # Closes a coroutine whose task was cancelled before its first step.
+        task.add_done_callback(lambda _: work.close())
         return task
 
-    async def _guarded(self, work: Coroutine[Any, Any, T], then: Callable[[T | None, BaseException | None], object] | None) -> None:
+    async def _told(
+        self,
+        work: Coroutine[Any, Any, T],
+        then: Callable[[T | None, BaseException | None], object] | None,
+        name: str,
+    ) -> None:
         try:
-            result = await work
+            result = await guarded(work, name)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling() or then is None:
                 raise
             self.report(then, None, error)
-        except Exception as error:  # noqa: BLE001 -- it is reported
+        except Exception as error:  # noqa: BLE001 -- reported to the session
             if then is not None:
                 self.report(then, None, error)
             else:
@@ -133,7 +159,7 @@ class CoreBase:
                 self.report(then, result, None)
 
     def later(self, seconds: float, what: Callable[..., object], *args: Any) -> Timer:
-        """Have the session deal with something after a time."""
+        """Have the session's actor call a function after a delay."""
         timer = _Later(self.timers)
 
         def due() -> None:
@@ -145,30 +171,30 @@ class CoreBase:
         return timer
 
     def new_item_id(self) -> str:
-        """An id that the protocol takes."""
+        """Return a new id in the protocol's format."""
         return f"item_{new_id()}"[:32]
 
     # --- to the consumer ---
 
     def show(self, kind: Callable[..., Any], *, lane: Kind = "plain", **fields: Any) -> None:
-        """Show an event: behind what was written before it, if that is not in the store yet."""
+        """Show an event, after all earlier records are stored."""
         if self._held or (self.record is not None and self.record.is_pending):
             self.after_write(lambda: self.show_now(kind, lane=lane, **fields))
         else:
             self.show_now(kind, lane=lane, **fields)
 
     def show_now(self, kind: Callable[..., Any], *, lane: Kind = "plain", **fields: Any) -> None:
-        """Show an event, before those that wait to be written."""
+        """Show an event now, before those that wait for the store."""
         if not self.events.has_ended:
             self.events.put(kind(info=self.events.info(), **fields), lane)
 
     def show_raw(self, data: Any) -> None:
-        """Show what the connection says of itself."""
+        """Show an event about the connection itself."""
         if self.config.get("raw_events", "model") != "none":
             self.show_now(RealtimeRawModelEvent, lane="raw", data=data)
 
     def after_write(self, then: Callable[[], object]) -> None:
-        """Call that when all that was noted so far is in the store."""
+        """Call `then` once all earlier records are stored."""
         record = self.record
         if record is None or (not record.is_pending and not self._held):
             then()
@@ -176,27 +202,29 @@ class CoreBase:
             self._held.append((record.last, then))
 
     def was_written(self) -> None:
-        """More is in the store."""
+        """Call the functions whose records are stored now."""
         record = self.record
         assert record is not None
         while self._held and self._held[0][0] <= record.written:
             self._held.pop(0)[1]()
 
     def show_all_held(self) -> None:
-        """The session ends: what waits is shown if it was written, and dropped if not."""
+        """Show the waiting events whose records are stored, and drop the others."""
         written = 0 if self.record is None else self.record.written
         while self._held:
             number, then = self._held.pop(0)
             if number <= written:
                 then()
 
-    def error(self, error: BaseException, code: str | None = None, call_id: str | None = None) -> None:
-        """Show an error after which the session goes on."""
+    def error(
+        self, error: BaseException, code: str | None = None, call_id: str | None = None
+    ) -> None:
+        """Show an error after which the session continues."""
         if not self.is_closing:
             self.show(RealtimeError, error=error, code=code, call_id=call_id)
 
     def is_known(self, error: BaseException) -> bool:
-        return isinstance(error, UnderstudyError)
+        return isinstance(error, OffbookError)
 
     @property
     def agent_name(self) -> str | None:
@@ -209,7 +237,7 @@ class CoreBase:
         return self.conversation.snapshot()
 
     def put_item(self, item: RealtimeItem) -> None:
-        """An item is new, or has changed."""
+        """Add or replace an item, and show the change."""
         if self.conversation.put(item):
             found = self.conversation.get(item.item_id)
             self.show_added(item if found is None else found)
@@ -223,7 +251,7 @@ class CoreBase:
         self.show(RealtimeHistoryUpdated, lane="history", history=self.snapshot, changed=item_ids)
 
     def history_grew(self, item_id: str) -> None:
-        """A text has grown: it is said so now and then."""
+        """Show that a text has grown, at most once per interval."""
         if self.config.get("history_updates", "live") != "live":
             return
         self._grown[item_id] = None

@@ -1,17 +1,17 @@
-"""Guardrails in a session: of what is said by the model, and by the user.
+"""Guardrails of a session, for the model's output and the user's input.
 
-Owns: when they look at what, and what follows if one trips. They run beside the session: it must never wait for one, but where it was asked to hold the audio.
+They run in parallel with the session, which waits for one only if `hold_audio` is set.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ....runtime.errors import UsageError
 from ....runtime.maybe_await import maybe_await
+from ....runtime.tasks import all_at_once
 from ..agent import RealtimeAgent, guardrail_name
 from ..events import RealtimeGuardrailTripped, RealtimeInputGuardrailTripped
 from ..model_events import RealtimeModelAudioEvent
@@ -27,7 +27,7 @@ __all__ = ["GuardrailResult", "InputGuards", "OutputGuards"]
 
 @dataclass(frozen=True, slots=True)
 class GuardrailResult:
-    """What one guardrail has found."""
+    """The result of one guardrail."""
 
     guardrail: Any
     agent: RealtimeAgent
@@ -36,31 +36,41 @@ class GuardrailResult:
 
     @property
     def input(self) -> Any:
-        """What it has looked at, where that was the user's."""
+        """The checked input, for an input guardrail."""
         return self.agent_output
 
 
-async def _check(core: SessionCore, guards: Sequence[Any], agent: RealtimeAgent, text: str, on_error: str) -> tuple[list[GuardrailResult], list[Exception]]:
-    """What trips, and what has raised."""
+async def _check(
+    core: SessionCore, guards: Sequence[Any], agent: RealtimeAgent, text: str, on_error: str
+) -> tuple[list[GuardrailResult], list[Exception]]:
+    """Return the results that tripped, and the errors."""
 
     async def one(guard: Any) -> tuple[GuardrailResult | None, Exception | None]:
         name = guardrail_name(guard)
         with core.span("guardrail", guardrail=name, agent=agent.name) as opened:
             try:
-                found = await maybe_await(getattr(guard, "guardrail_function", guard)(core.context, agent, text))
+                found = await maybe_await(
+                    getattr(guard, "guardrail_function", guard)(core.context, agent, text)
+                )
                 tripped = found.tripwire_triggered
-            except Exception as error:  # noqa: BLE001 -- told to the consumer
-                opened.fail(type(error).__name__)
-                return (GuardrailResult(guard, agent, text, error) if on_error == "trip" else None), error
+            except Exception as error:  # noqa: BLE001 -- shown to the consumer
+                opened.fail(error)
+                return (
+                    GuardrailResult(guard, agent, text, error) if on_error == "trip" else None
+                ), error
         return (GuardrailResult(guard, agent, text, found) if tripped else None), None
 
-    results = await asyncio.gather(*(one(guard) for guard in guards))
-    return [found for found, _ in results if found is not None], [error for _, error in results if error is not None]
+    results = await all_at_once(
+        (one(guard) for guard in guards), f"a guardrail of agent {agent.name!r}"
+    )
+    return [found for found, _ in results if found is not None], [
+        error for _, error in results if error is not None
+    ]
 
 
 @dataclass(slots=True)
 class _ItemText:
-    """What is looked at of one item."""
+    """The checked text of one item."""
 
     response: Response
     length: int = 0
@@ -73,7 +83,7 @@ class _ItemText:
 
 
 class OutputGuards:
-    """Looks at what the model says."""
+    """Checks the model's output."""
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
@@ -84,25 +94,32 @@ class OutputGuards:
         self._holds = settings.get("hold_audio", False)
         self._everywhere = core.config.get("output_guardrails") or []
         if not isinstance(self._debounce, int) or self._debounce < 1:
-            msg = f"config['guardrails_settings']['debounce_text_length'] is {self._debounce!r}: give a number of characters above 0."
+            msg = (
+                f"config['guardrails_settings']['debounce_text_length'] is {self._debounce!r}: "
+                "pass a number of characters above 0."
+            )
             raise UsageError(msg)
 
     def _guards(self, response: Response) -> list[Any]:
         own = response.settings.agent.output_guardrails
-        return list(own) if not self._everywhere else list({id(one): one for one in (*own, *self._everywhere)}.values())
+        return (
+            list(own)
+            if not self._everywhere
+            else list({id(one): one for one in (*own, *self._everywhere)}.values())
+        )
 
     def holds(self, response: Response) -> bool:
-        """Whether audio of that response waits until it was looked at."""
+        """Return whether audio of that response is withheld until its text was checked."""
         return self._holds and bool(self._guards(response))
 
     def hold(self, response: Response, event: RealtimeModelAudioEvent, ms: float) -> None:
-        """Keep audio until a check has passed that is as new as it is."""
+        """Withhold audio until a check of its text has passed."""
         item = self._of(event.item_id, response)
         item.held.append((event, ms, max(item.length, 1)))
         self._look(event.item_id, item)
 
     def hold_end(self, item_id: str, show: Callable[[], object]) -> None:
-        """Call that behind the audio that is held."""
+        """Call `show` after the withheld audio of an item."""
         item = self._items.get(item_id)
         if item is None or not item.held:
             show()
@@ -116,7 +133,7 @@ class OutputGuards:
         return found
 
     def grew(self, item_id: str, response: Response, size: int) -> None:
-        """There is more text of an item."""
+        """Handle new text of an item."""
         if not self._everywhere and not response.settings.agent.output_guardrails:
             return
         item = self._of(item_id, response)
@@ -124,7 +141,7 @@ class OutputGuards:
         self._look(item_id, item)
 
     def item_ended(self, item_id: str) -> None:
-        """All of its text is there."""
+        """Handle the end of an item's text."""
         item = self._items.get(item_id)
         if item is not None:
             item.ended = True
@@ -142,9 +159,21 @@ class OutputGuards:
         text, length = core.conversation.text(item_id), item.length
         response = item.response
         work = _check(core, self._guards(response), response.settings.agent, text, self._on_error)
-        core.child(work, lambda found, error: self._checked(item_id, item, text, length, found, error), "output guardrails")
+        core.child(
+            work,
+            lambda found, error: self._checked(item_id, item, text, length, found, error),
+            "output guardrails",
+        )
 
-    def _checked(self, item_id: str, item: _ItemText, text: str, length: int, found: Any, error: BaseException | None) -> None:
+    def _checked(
+        self,
+        item_id: str,
+        item: _ItemText,
+        text: str,
+        length: int,
+        found: Any,
+        error: BaseException | None,
+    ) -> None:
         core = self._core
         item.running = False
         tripped, errors = found if found is not None else ([], [error])
@@ -187,7 +216,7 @@ class OutputGuards:
             core.give_feedback([guardrail_name(one.guardrail) for one in results])
 
     def response_ended(self, response: Response) -> None:
-        """Nothing comes of it any more."""
+        """Release the items of a response that has ended."""
         for item_id, item in tuple(self._items.items()):
             if item.response is response:
                 item.ended = True
@@ -199,7 +228,7 @@ class OutputGuards:
 
 
 class InputGuards:
-    """Looks at what the user says."""
+    """Checks the user's input."""
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
@@ -210,11 +239,11 @@ class InputGuards:
         return list({id(one): one for one in (*agent.input_guardrails, *self._everywhere)}.values())
 
     def is_strict(self, agent: RealtimeAgent) -> bool:
-        """Whether nothing is answered that was not looked at."""
+        """Return whether only checked input is answered."""
         return any(not getattr(one, "run_in_parallel", True) for one in self.of(agent))
 
     def check_text(self, text: str, then: Callable[[], object]) -> None:
-        """Go on with a text when it has passed."""
+        """Call `then` when a text has passed."""
         core = self._core
         agent = core.current.agent
         guards = self.of(agent)
@@ -222,7 +251,11 @@ class InputGuards:
             then()
             return
         work = _check(core, guards, agent, text, self._on_error)
-        core.child(work, lambda found, error: self._text_checked(text, then, found, error), "input guardrails")
+        core.child(
+            work,
+            lambda found, error: self._text_checked(text, then, found, error),
+            "input guardrails",
+        )
 
     def _results(self, found: Any, error: BaseException | None) -> list[GuardrailResult]:
         tripped, errors = found if found is not None else ([], [error])
@@ -231,16 +264,20 @@ class InputGuards:
         results: list[GuardrailResult] = tripped
         return results
 
-    def _text_checked(self, text: str, then: Callable[[], object], found: Any, error: BaseException | None) -> None:
+    def _text_checked(
+        self, text: str, then: Callable[[], object], found: Any, error: BaseException | None
+    ) -> None:
         results = self._results(found, error)
         if not results:
             then()
             return
-        self._core.show(RealtimeInputGuardrailTripped, guardrail_results=results, message=text, item_id=None)
+        self._core.show(
+            RealtimeInputGuardrailTripped, guardrail_results=results, message=text, item_id=None
+        )
         self._core.give_feedback([guardrail_name(one.guardrail) for one in results])
 
     def heard(self, item_id: str, text: str | None) -> None:
-        """What the user has said is known; None: it cannot be."""
+        """Check the transcript of the user's speech. None means that it failed."""
         core = self._core
         agent = core.current.agent
         guards = self.of(agent)
@@ -256,9 +293,15 @@ class InputGuards:
             return
         work = _check(core, guards, agent, text, self._on_error)
         strict = self.is_strict(agent)
-        core.child(work, lambda found, error: self._speech_checked(item_id, text, found, error, strict=strict), "input guardrails")
+        core.child(
+            work,
+            lambda found, error: self._speech_checked(item_id, text, found, error, strict=strict),
+            "input guardrails",
+        )
 
-    def _speech_checked(self, item_id: str, text: str, found: Any, error: BaseException | None, *, strict: bool) -> None:
+    def _speech_checked(
+        self, item_id: str, text: str, found: Any, error: BaseException | None, *, strict: bool
+    ) -> None:
         results = self._results(found, error)
         if results:
             self._tripped(item_id, text, results)
@@ -270,5 +313,9 @@ class InputGuards:
         interrupt_active(core, cancel=True)
         core.outbox.put(RealtimeModelSendDelete(item_id))
         core.block_item(item_id)
-        core.show(RealtimeInputGuardrailTripped, guardrail_results=results, message=text, item_id=item_id)
-        core.give_feedback([guardrail_name(one.guardrail) for one in results] or ["transcription failed"])
+        core.show(
+            RealtimeInputGuardrailTripped, guardrail_results=results, message=text, item_id=item_id
+        )
+        core.give_feedback(
+            [guardrail_name(one.guardrail) for one in results] or ["transcription failed"]
+        )

@@ -1,7 +1,7 @@
-"""Handing a session over to another agent.
+"""Hands a session off to another agent.
 
-Owns: the order of a handoff: callback, target, settings, switch, event, hooks, update, output; and what becomes of one that fails. One at a time. It must never
-leave two agents in charge.
+The order of a handoff is: callback, target, settings, switch, event, hooks, update, output. A
+failed handoff is reported or reverted. Handoffs run one at a time, so only one agent is in charge.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ....runtime.errors import AgentError, HandoffError, ModelBehaviorError, ModelError, UsageError, text_of
+from ....runtime.errors import (
+    AgentError,
+    HandoffError,
+    ModelBehaviorError,
+    ModelError,
+    UsageError,
+    text_of,
+)
 from ....runtime.maybe_await import maybe_await
 from ...handoffs.handoff import Handoff
 from ..agent import RealtimeAgent
@@ -31,7 +38,7 @@ _SECOND: Final = "Multiple handoffs detected, ignoring this one."
 
 @dataclass(eq=False)
 class _Change:
-    """One change of the agent: by a call, or by the program."""
+    """One change of the agent, by a call or by the program."""
 
     settings: AgentSettings
     before: AgentSettings
@@ -46,7 +53,7 @@ class Handing:
         self._core = core
         self._queue: list[Any] = []
         self._busy = False
-        self._change: _Change | None = None  # whose update is on its way
+        self._change: _Change | None = None  # whose update is in progress
         self._count = 0
 
     @property
@@ -59,17 +66,19 @@ class Handing:
         return self._busy or bool(self._queue)
 
     def called(self, call: Call) -> None:
-        """The model hands over."""
+        """Handle a handoff by the model."""
         response = call.batch.response
         if response is not None:
             if response.handoff_call is not None:
-                self._core.calls.finish(call, Played(_SECOND))
+                self._core.calls.finish(
+                    call, Played(self._core.config.get("multiple_handoffs_message", _SECOND))
+                )
                 return
             response.handoff_call = call.id
         self._core.record_call(call, lambda: self._enqueue(call))
 
     def update(self, agent: RealtimeAgent, waits: asyncio.Future[None]) -> None:
-        """The program changes the agent."""
+        """Handle a change of the agent by the program."""
         self._enqueue((agent, waits))
 
     def _enqueue(self, wanted: Any) -> None:
@@ -84,40 +93,58 @@ class Handing:
         self._busy = True
         if isinstance(wanted, Call):
             handoff = wanted.settings.handoffs[wanted.name]
-            core.child(self._prepare(wanted, handoff), lambda found, error: self._prepared(wanted, found, error), f"handoff {wanted.name}")
+            core.child(
+                self._prepare(wanted, handoff),
+                lambda found, error: self._prepared(wanted, found, error),
+                f"handoff {wanted.name}",
+            )
         else:
             agent, waits = wanted
-            core.child(core.settings_of(agent), lambda found, error: self._computed(waits, found, error), f"settings of {agent.name}")
+            core.child(
+                core.settings_of(agent),
+                lambda found, error: self._computed(waits, found, error),
+                f"settings of {agent.name}",
+            )
 
-    # --- steps 1 to 4 ---
+    # --- callback, target and settings ---
 
     async def _prepare(self, call: Call, handoff: Handoff) -> AgentSettings:
         source = call.settings.agent
-        with self._core.span("handoff", from_agent=source.name, to_agent=handoff.agent_name) as opened:
+        with self._core.span(
+            "handoff", from_agent=source.name, to_agent=handoff.agent_name
+        ) as opened:
             try:
                 target = await self._target(call, handoff)
                 opened.set(to_agent=target.name)
                 return await self._core.settings_of(target)
             except Exception as error:
-                opened.fail(type(error).__name__)
+                opened.fail(error)
                 raise
 
     async def _target(self, call: Call, handoff: Handoff) -> RealtimeAgent:
         core, source = self._core, call.settings.agent
         self._count += 1
         if self._count > core.config.get("max_handoffs", 100):
-            msg = f"the session has handed over {self._count - 1} times, and must not more often: config['max_handoffs']"
+            msg = (
+                f"the session has handed over {self._count - 1} times, and must not more often: "
+                "config['max_handoffs']"
+            )
             raise HandoffError(msg, agent=source.name)
         if not await handoff.enabled(core.context, source):
             msg = f"there is no tool named {call.name!r}: it is not enabled now"
             raise ModelBehaviorError(msg, agent=source.name)
         target: Any = await maybe_await(handoff.on_invoke_handoff(core.context, call.arguments))
         if not isinstance(target, RealtimeAgent):
-            msg = f"the handoff {call.name} came to {type(target).__name__}: its target has to be a RealtimeAgent."
+            msg = (
+                f"Handoff {call.name} returned invalid result: {type(target)}. Its target must "
+                "be a RealtimeAgent."
+            )
             raise UsageError(msg, agent=source.name)
         return target
 
-    def _prepared(self, call: Call, settings: AgentSettings | None, error: BaseException | None) -> None:
+    def _prepared(
+        self, call: Call, settings: AgentSettings | None, error: BaseException | None
+    ) -> None:
         core = self._core
         if settings is None:
             self._failed(call, error or HandoffError("it was given up"))
@@ -135,10 +162,22 @@ class Handing:
             return
         core.error(error, code="handoff_failed", call_id=call.id)
         why = " ".join(text_of(error).split())
-        core.calls.finish(call, Played(why if isinstance(error, ModelBehaviorError) and "no tool named" in why else f"the handoff failed: {why}"))
+        core.calls.finish(
+            call,
+            Played(
+                why
+                if isinstance(error, ModelBehaviorError) and "no tool named" in why
+                else f"the handoff failed: {why}"
+            ),
+        )
         self._next()
 
-    def _computed(self, waits: asyncio.Future[None], settings: AgentSettings | None, error: BaseException | None) -> None:
+    def _computed(
+        self,
+        waits: asyncio.Future[None],
+        settings: AgentSettings | None,
+        error: BaseException | None,
+    ) -> None:
         if settings is None:
             self._busy = False
             _set_error(waits, error or UsageError("it was given up"))
@@ -146,7 +185,7 @@ class Handing:
             return
         self._switch(_Change(settings, self._core.current, None, waits))
 
-    # --- steps 5 to 7 ---
+    # --- switch, event and update ---
 
     def _switch(self, change: _Change) -> None:
         core = self._core
@@ -169,8 +208,12 @@ class Handing:
             self._in_force(change, core.link.epoch, None)
             return
         epoch = core.link.epoch
-        update = RealtimeModelSendSessionUpdate(changed)  # type: ignore[arg-type]  # flat settings are such
-        core.child(core.link.send_update(update), lambda _, error: self._in_force(change, epoch, error), "session update")
+        update = RealtimeModelSendSessionUpdate(changed)  # type: ignore[arg-type]  # flat settings have this type
+        core.child(
+            core.link.send_update(update),
+            lambda _, error: self._in_force(change, epoch, error),
+            "session update",
+        )
 
     def _in_force(self, change: _Change, epoch: int, error: BaseException | None) -> None:
         core = self._core
@@ -178,13 +221,19 @@ class Handing:
             return
         if error is not None:
             if isinstance(error, ModelError) and error.kind == "connection":
-                return  # its end is told of by the reader; the next connection is made as the new agent
+                # The reader reports the end of the connection, and the next one is made for the new
+                # agent.
+                return
             self._revert(change, error)
             return
         self._arrived(change)
 
     def connected(self, dialled: AgentSettings) -> None:
-        """A new connection has these settings: those of the current agent, or, if it was switched while the connection was made, of the one before."""
+        """Handle a new connection with these settings.
+
+        They are those of the current agent, or of the previous one if the agent was switched while
+        the connection was made.
+        """
         change = self._change
         self._core.took_over(dialled)
         if change is not None and change.settings is dialled:
@@ -197,7 +246,10 @@ class Handing:
         self._change = None
         core.took_over(change.settings)
         if change.call is not None:
-            core.calls.finish(change.call, Played(json.dumps({"assistant": change.settings.agent.name}, ensure_ascii=False)))
+            core.calls.finish(
+                change.call,
+                Played(json.dumps({"assistant": change.settings.agent.name}, ensure_ascii=False)),
+            )
         elif change.waits is not None and not change.waits.done():
             change.waits.set_result(None)
         self._busy = False
@@ -214,8 +266,15 @@ class Handing:
             _set_error(change.waits, error)
         else:
             core.error(error, code="update_refused", call_id=change.call.id)
-            core.show(RealtimeHandoffEvent, from_agent=change.settings.agent, to_agent=change.before.agent, reverted=True)
-            core.calls.finish(change.call, Played(f"the handoff failed: {' '.join(text_of(error).split())}"))
+            core.show(
+                RealtimeHandoffEvent,
+                from_agent=change.settings.agent,
+                to_agent=change.before.agent,
+                reverted=True,
+            )
+            core.calls.finish(
+                change.call, Played(f"the handoff failed: {' '.join(text_of(error).split())}")
+            )
         self._next()
 
 

@@ -1,6 +1,7 @@
-"""What follows from what the model says.
+"""Handlers of the model's events.
 
-Owns: for each kind of a connection's events, what changes by it and what is shown, in the SDK's order where it has one. It must never wait for anything.
+Each changes the session's state and shows events, in the SDK's order where it defines one. No
+handler waits.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ __all__ = ["Inbound"]
 
 
 class Inbound:
-    """What comes in over one session's connections."""
+    """Handles the events of one session's connections."""
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
@@ -82,7 +83,7 @@ class Inbound:
         }
 
     def take(self, epoch: int, event: RealtimeModelEvent) -> None:
-        """An event of the connection of that epoch."""
+        """Handle an event of the connection of that epoch."""
         core = self._core
         if epoch != core.link.epoch or core.is_closing:
             return
@@ -93,7 +94,7 @@ class Inbound:
         if handler is not None:
             handler(event)
 
-    # --- what the model says ---
+    # --- output of the model ---
 
     def _audio(self, event: RealtimeModelAudioEvent) -> None:
         core = self._core
@@ -102,27 +103,38 @@ class Inbound:
             return
         if response.first_audio_at is None:
             response.first_audio_at = core.now()
-        ms = core.playback.received(event.item_id, event.content_index, event.response_id, len(event.data))
+        ms = core.playback.received(
+            event.item_id, event.content_index, event.response_id, len(event.data)
+        )
         if core.output_guards.holds(response):
             core.output_guards.hold(response, event, ms)
         else:
             self.show_audio(event, ms)
 
     def show_audio(self, event: RealtimeModelAudioEvent, ms: float) -> None:
-        """Hand audio to the consumer."""
+        """Show audio to the consumer."""
         core = self._core
         events = core.events
-        events.put(RealtimeAudio(event, event.item_id, event.content_index, events.info()), "audio", ms)
+        events.put(
+            RealtimeAudio(event, event.item_id, event.content_index, events.info()), "audio", ms
+        )
         if events.audio_ms > core.most_audio_ms:
             core.audio_overflow(event)
 
     def _audio_done(self, event: RealtimeModelAudioDoneEvent) -> None:
         core = self._core
         items = [one for one in core.playback.unheard(None) if one.item_id == event.item_id]
-        response = core.responses.known.get(items[0].response_id) if items else core.responses.active
+        response = (
+            core.responses.known.get(items[0].response_id) if items else core.responses.active
+        )
         if response is not None and response.interrupted:
             return
-        core.output_guards.hold_end(event.item_id, lambda: core.show_now(RealtimeAudioEnd, item_id=event.item_id, content_index=event.content_index))
+        core.output_guards.hold_end(
+            event.item_id,
+            lambda: core.show_now(
+                RealtimeAudioEnd, item_id=event.item_id, content_index=event.content_index
+            ),
+        )
 
     def _transcript(self, event: RealtimeModelTranscriptDeltaEvent) -> None:
         self._grow(event, AssistantAudio)
@@ -130,7 +142,11 @@ class Inbound:
     def _text(self, event: RealtimeModelOutputTextDeltaEvent) -> None:
         self._grow(event, AssistantText)
 
-    def _grow(self, event: RealtimeModelTranscriptDeltaEvent | RealtimeModelOutputTextDeltaEvent, kind: type[AssistantAudio | AssistantText]) -> None:
+    def _grow(
+        self,
+        event: RealtimeModelTranscriptDeltaEvent | RealtimeModelOutputTextDeltaEvent,
+        kind: type[AssistantAudio | AssistantText],
+    ) -> None:
         core = self._core
         response = core.responses.of(event.response_id)
         if response is None or response.interrupted or response.out_of_band:
@@ -153,14 +169,24 @@ class Inbound:
             return
         core.watching.response_began(response)
         core.show(RealtimeAgentStartEvent, agent=response.settings.agent, response_id=response.id)
-        core.hooks("on_model_start", response.settings.agent, response.settings.agent, core.watching.request)
+        core.hooks(
+            "on_model_start",
+            response.settings.agent,
+            response.settings.agent,
+            core.watching.request,
+        )
         if response.interrupted:
             interrupt_active(core, cancel=True)
 
     def _usage(self, event: RealtimeModelUsageEvent) -> None:
         core = self._core
         usage = event.usage
-        core.add_usage(usage if isinstance(usage, Usage) else Usage(usage.input_tokens, usage.output_tokens, 0, 1), event)
+        core.add_usage(
+            usage
+            if isinstance(usage, Usage)
+            else Usage(usage.input_tokens, usage.output_tokens, 0, 1),
+            event,
+        )
         if core.responses.active is not None:
             core.responses.active.usage = usage
 
@@ -174,14 +200,25 @@ class Inbound:
         if event.status == "failed":
             said = event.error.get("message") if isinstance(event.error, dict) else event.error
             core.error(
-                ModelError(f"a response has failed: {said or event.code}", kind=event.code or "other", retryable=True), code=event.code or "response_failed"
+                ModelError(
+                    f"a response has failed: {said or event.code}",
+                    kind=event.code or "other",
+                    retryable=True,
+                ),
+                code=event.code or "response_failed",
             )
 
     def end_response(self, response: Response) -> None:
-        """A response is over: what follows from that."""
+        """Handle the end of a response."""
         core = self._core
         core.activity += 1
-        core.show(RealtimeAgentEndEvent, agent=response.settings.agent, response_id=response.id, status=response.status, usage=response.usage)
+        core.show(
+            RealtimeAgentEndEvent,
+            agent=response.settings.agent,
+            response_id=response.id,
+            status=response.status,
+            usage=response.usage,
+        )
         core.output_guards.response_ended(response)
         core.calls.response_ended(response)
         core.watching.response_ended(response)
@@ -197,7 +234,11 @@ class Inbound:
                 return
         core.responses.told(item.item_id)
         core.accepted(item.item_id)
-        if isinstance(item, AssistantMessageItem) and core.conversation.is_cut(item.item_id) and not event.done:
+        if (
+            isinstance(item, AssistantMessageItem)
+            and core.conversation.is_cut(item.item_id)
+            and not event.done
+        ):
             return
         core.put_item(item)
         if event.done and isinstance(item, AssistantMessageItem):
@@ -239,7 +280,7 @@ class Inbound:
         else:
             core.calls.begin(call)
 
-    # --- what the user says ---
+    # --- input of the user ---
 
     def _speech_started(self, event: RealtimeModelSpeechStartedEvent) -> None:
         core = self._core
@@ -259,16 +300,20 @@ class Inbound:
         core.speech_ended_at = core.now()
 
     def _audio_interrupted(self, event: RealtimeModelAudioInterruptedEvent) -> None:
-        """A model in the style of the SDK has interrupted by itself."""
+        """Handle an interruption by a model in the style of the SDK."""
         core = self._core
         active = core.responses.active
-        ids = {one.response_id for one in core.playback.unheard(None if active is None else active.id)}
+        ids = {
+            one.response_id for one in core.playback.unheard(None if active is None else active.id)
+        }
         for one in ids:
             response = core.responses.of(one)
             if response is not None:
                 response.interrupted = True
         core.events.take_back(ids)
-        core.show_now(RealtimeAudioInterrupted, item_id=event.item_id, content_index=event.content_index)
+        core.show_now(
+            RealtimeAudioInterrupted, item_id=event.item_id, content_index=event.content_index
+        )
 
     def _transcribed(self, event: RealtimeModelInputAudioTranscriptionCompletedEvent) -> None:
         core = self._core
@@ -287,13 +332,18 @@ class Inbound:
         core.conversation.transcribe(event.item_id, None)
         core.history_changed(event.item_id)
         said = event.error.get("message") if isinstance(event.error, dict) else event.error
-        core.error(ModelError(f"what the user has said could not be transcribed: {said}", kind="transcription"), code="transcription_failed")
+        core.error(
+            ModelError(
+                f"what the user has said could not be transcribed: {said}", kind="transcription"
+            ),
+            code="transcription_failed",
+        )
         core.input_guards.heard(event.item_id, None)
 
     def _timeout(self, event: object) -> None:
         self._core.show(RealtimeInputAudioTimeoutTriggered)
 
-    # --- what goes wrong ---
+    # --- errors ---
 
     def _error(self, event: RealtimeModelErrorEvent) -> None:
         core = self._core
@@ -301,21 +351,34 @@ class Inbound:
             left_out = core.link.replaying.pop(event.event_id, None)
             if left_out is not None:
                 core.error(
-                    ModelError(f"the item {left_out} was refused and is left out of the replay: {_said(event.error)}", kind="replay"), code="replay_refused"
+                    ModelError(
+                        f"the item {left_out} was refused and is left out of the replay: "
+                        f"{_said(event.error)}",
+                        kind="replay",
+                    ),
+                    code="replay_refused",
                 )
                 return
-            if core.responses.is_cancel(event.event_id) or not core.responses.refused(event.event_id, event.code):
+            if core.responses.is_cancel(event.event_id) or not core.responses.refused(
+                event.event_id, event.code
+            ):
                 return
-        error = event.error if isinstance(event.error, Exception) else ModelError(f"the model says: {_said(event.error)}", kind=event.code or "other")
+        error = (
+            event.error
+            if isinstance(event.error, Exception)
+            else ModelError(f"the model says: {_said(event.error)}", kind=event.code or "other")
+        )
         core.error(error, code=event.code)
 
     def _exception(self, event: RealtimeModelExceptionEvent) -> None:
         self._core.fatal(event.exception)
 
     def _status(self, event: Any) -> None:
-        if event.status == "disconnected":
-            core = self._core
-            core.link.lost(core.link.epoch, None)
+        """Ignore the connection status of a custom model.
+
+        The model may reconnect by itself. The session ends with its stream, or with an exception.
+        """
+        del event
 
     def _end_of_stream(self, event: object) -> None:
         self._core.finish(None)

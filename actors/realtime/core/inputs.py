@@ -1,6 +1,7 @@
-"""What a program puts into a session.
+"""The inputs of a program to a session.
 
-Owns: messages, also those that wait for a connection, raw messages, and what the model is told after a guardrail. It must never write to a connection itself.
+They are messages, including those that wait for a connection, raw messages, and feedback to the
+model after a guardrail. All of them are sent through the outbox.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _MOST_HELD: Final = 64
 
 
 class Inputs(Noting):
-    """A session's state, with what is put into it."""
+    """A session's state, with its inputs."""
 
     link: Link
     responses: Responses
@@ -44,10 +45,12 @@ class Inputs(Noting):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.pending_inputs: dict[str, tuple[Any, bool]] = {}  # messages that the server has not accepted yet
+        self.pending_inputs: dict[
+            str, tuple[Any, bool]
+        ] = {}  # messages that the server has not accepted yet
 
-    def send_message(self, message: Any, interrupt: bool, respond: bool) -> None:  # noqa: FBT001 -- a message's
-        """Put a message in, and have it answered."""
+    def send_message(self, message: Any, interrupt: bool, respond: bool) -> None:  # noqa: FBT001 -- a message's parameters
+        """Add a message, and request a response."""
         self._check_open()
         self.activity += 1
         self.calls.user_spoke()
@@ -55,13 +58,20 @@ class Inputs(Noting):
             interrupt_active(self.as_core(), cancel=True)
             self.calls.interrupted()
         if len(self.pending_inputs) >= _MOST_HELD and not self.link.is_ready:
-            msg = f"{_MOST_HELD} messages wait for the connection, which is lost: send this one when it is there again."
+            msg = (
+                f"{_MOST_HELD} messages wait for the connection, which is lost: send this one "
+                "when it is there again."
+            )
             raise MailboxFull(msg)
-        text = message if isinstance(message, str) else " ".join(str(part.get("text", "")) for part in message["content"])
+        text = (
+            message
+            if isinstance(message, str)
+            else " ".join(str(part.get("text", "")) for part in message["content"])
+        )
         self.input_guards.check_text(text, lambda: self._put_message(message, respond=respond))
 
     def as_core(self) -> Any:
-        """This session, as its parts know it."""
+        """Return this session with the type that its parts expect."""
         return self
 
     def _check_open(self) -> None:
@@ -76,16 +86,21 @@ class Inputs(Noting):
             return
         wish = Wish(items=(item_id,))
         starts = respond and self.responses.request_now(wish)
-        self.outbox.put(RealtimeModelSendUserInput(message, item_id, starts, wish.event_id if starts else None))
+        self.outbox.put(
+            RealtimeModelSendUserInput(message, item_id, starts, wish.event_id if starts else None)
+        )
         if respond and not starts:
             self.responses.wish(wish)
 
     def accepted(self, item_id: str) -> None:
-        """The server has an item."""
+        """Record that the server has an item."""
         self.pending_inputs.pop(item_id, None)
 
     def send_held(self) -> bool:
-        """Send what waited for the connection. Returns whether something of it is to be answered."""
+        """Send the messages that waited for the connection.
+
+        Returns whether any of them needs a response.
+        """
         held, self.pending_inputs = self.pending_inputs, {}
         answers = False
         for item_id, (message, respond) in held.items():
@@ -95,14 +110,14 @@ class Inputs(Noting):
         return answers
 
     def give_feedback(self, names: Sequence[str]) -> None:
-        """Tell the model that guardrails have tripped, and have it answer."""
+        """Tell the model that guardrails have tripped, and request a response."""
         rule = self.config.get("guardrails_settings", {}).get("feedback", _default_feedback)
         if rule is None:
             return
         self._put_message(rule if isinstance(rule, str) else rule(names), respond=True)
 
     def send_event(self, event: RealtimeModelSendEvent) -> None:
-        """What a program sends by `session.model`: through the same order as all else."""
+        """Send an event from `session.model`, in order with the session's own."""
         self._check_open()
         match event:
             case RealtimeModelSendRawMessage() if event.message.get("type") == "response.create":
@@ -111,55 +126,86 @@ class Inputs(Noting):
                 if isinstance(response, Mapping) and response.get("conversation") == "none":
                     self.outbox.put(RealtimeModelSendResponse(event.event_id, None, other))
                     return
-                wish = Wish("raw", other_data={name: value for name, value in other.items() if name != "event_id"} or None)
+                wish = Wish(
+                    "raw",
+                    other_data={name: value for name, value in other.items() if name != "event_id"}
+                    or None,
+                )
                 if isinstance(other.get("event_id"), str):
                     wish.event_id = other["event_id"]
                 self.responses.wish(wish)
             case RealtimeModelSendRawMessage() if event.message.get("type") == "response.cancel":
                 interrupt_active(self.as_core(), cancel=True)
             case RealtimeModelSendResponse():
-                self.responses.wish(Wish("raw", tool_choice=event.tool_choice, other_data=event.other_data))
+                self.responses.wish(
+                    Wish("raw", tool_choice=event.tool_choice, other_data=event.other_data)
+                )
             case RealtimeModelSendUserInput():
                 self.send_message(event.user_input, False, event.start_response)
             case RealtimeModelSendInterrupt():
                 interrupt_active(self.as_core(), cancel=True)
             case RealtimeModelSendAudio():
-                self.outbox.reserve(len(event.audio))
-                self.outbox.put_audio(event.audio, commit=event.commit)
+                self._send_audio(event)
             case RealtimeModelSendSessionUpdate():
                 self.child(self.link.send_update(event), None, "session update")
             case _:
-                self.outbox.put(event)
+                self.outbox.put_from_program(event)
+
+    def _send_audio(self, event: RealtimeModelSendAudio) -> None:
+        """Send audio without waiting.
+
+        If the buffer is full, refuse it, or drop the oldest audio.
+        """
+        size = len(event.audio)
+        if size and self.outbox.overflow == "drop_oldest":
+            self.outbox.make_room(size)
+        if size and not self.outbox.reserve(size):
+            msg = (
+                f"{size:,} bytes of audio do not fit behind those that wait to be sent "
+                "(config['max_input_audio_ms']). `session.send_audio` waits for room."
+            )
+            raise UsageError(msg)
+        if event.commit:
+            self.calls.user_spoke()
+        self.outbox.put_audio(event.audio, commit=event.commit)
 
     def interrupt(self) -> None:
-        """End what is said."""
+        """Interrupt the current response."""
         if self.is_closing:
             return
         interrupt_active(self.as_core(), cancel=True)
         self.calls.interrupted()
 
     def audio_overflow(self, event: RealtimeModelAudioEvent) -> None:
-        """More audio waits for the consumer than may."""
+        """Interrupt the response, because the consumer has too much unread audio."""
         interrupt_active(self.as_core(), cancel=True, most_heard=True)
-        msg = f"more than {self.most_audio_ms} ms of audio wait for the consumer: the response was ended where the consumer has come to."
+        msg = (
+            f"more than {self.most_audio_ms} ms of audio wait for the consumer: the response was "
+            "ended where the consumer has come to."
+        )
         self.error(MailboxFull(msg), code="audio_overflow")
 
     def block_item(self, item_id: str) -> None:
-        """A guardrail has refused what the user said: it is in the history alone, and marked."""
+        """Mark the user's item that a guardrail refused. It stays in the history only."""
         self.conversation.mark(item_id, blocked=True)
         self.history_changed(item_id)
         self.record_deleted(item_id)
 
     def formatted_rejection(self, call: Call, default: str) -> str:
-        """What the model is told of a call that was not approved."""
+        """Return the output of a rejected call."""
         formatter = self.config.get("tool_error_formatter")
         if formatter is None:
             return default
-        from types import SimpleNamespace  # noqa: PLC0415 -- seldom
+        from types import SimpleNamespace  # noqa: PLC0415 -- rarely needed
 
         found = formatter(
             SimpleNamespace(
-                kind="approval_rejected", tool_type="function", tool_name=call.name, call_id=call.id, default_message=default, run_context=self.context
+                kind="approval_rejected",
+                tool_type="function",
+                tool_name=call.name,
+                call_id=call.id,
+                default_message=default,
+                run_context=self.context,
             )
         )
         return found if isinstance(found, str) else default

@@ -1,7 +1,7 @@
-"""Ending what is said.
+"""Interrupts the current response.
 
-Owns: the steps of it and their order: mark, take back, say so, cut, cancel, history. None waits for another. It must never cancel a response twice, nor cut an
-item of which nothing was heard that can be cut.
+The order is: mark, withdraw, announce, truncate, cancel, update the history. No step waits for
+another. A response is cancelled only once, and an item is truncated only if it has audio.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ __all__ = ["interrupt_active", "interrupt_playback"]
 
 
 def interrupt_active(core: SessionCore, *, cancel: bool, most_heard: bool = False) -> None:
-    """End what is said now. `cancel`: the server does not do so by itself. `most_heard`: no more was heard than the consumer has taken."""
+    """Interrupt the current response.
+
+    With `cancel`, the server must be told to cancel it. With `most_heard`, at most the audio that
+    the consumer has taken counts as heard.
+    """
     responses = core.responses
     active = responses.active
     if active is None and cancel:
@@ -39,7 +43,7 @@ def interrupt_active(core: SessionCore, *, cancel: bool, most_heard: bool = Fals
 
 
 def interrupt_playback(core: SessionCore, response: Response) -> None:
-    """End what is played of a response that is done."""
+    """Stop the playback of a finished response."""
     if response.id is None:
         return
     items = [one for one in core.playback.unheard(None) if one.response_id == response.id]
@@ -47,7 +51,14 @@ def interrupt_playback(core: SessionCore, response: Response) -> None:
     _end(core, items, {response.id}, None, most_heard=False)
 
 
-def _end(core: SessionCore, items: list[AudioItem], ids: set[str], cancels: Response | None, *, most_heard: bool) -> None:
+def _end(
+    core: SessionCore,
+    items: list[AudioItem],
+    ids: set[str],
+    cancels: Response | None,
+    *,
+    most_heard: bool,
+) -> None:
     for one in ids:
         response = core.responses.known.get(one)
         if response is not None:
@@ -60,7 +71,9 @@ def _end(core: SessionCore, items: list[AudioItem], ids: set[str], cancels: Resp
         if most_heard:
             heard = min(heard, item.taken_ms)
         end = int(heard)
-        core.show_now(RealtimeAudioInterrupted, item_id=item.item_id, content_index=item.content_index)
+        core.show_now(
+            RealtimeAudioInterrupted, item_id=item.item_id, content_index=item.content_index
+        )
         if not item.void and item.received_ms:
             truncations.append(Truncation(item.item_id, item.content_index, end))
         cuts.append((item, end, heard / item.received_ms if item.received_ms else 0.0))

@@ -1,6 +1,7 @@
-"""A session from its opening to its end.
+"""The life cycle of a session, from its opening to its end.
 
-Owns: what is done first and last, limits, and what becomes of what was under way. It must never leave a child behind.
+It covers the first and last steps, limits, and the pending work of a lost connection. At the end,
+no child task is left.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from ....runtime.data.outcome import FINISHED
 from ....runtime.data.run_result import RunResult, RunStatus
 from ....runtime.durability.leases import Busy
 from ....runtime.durability.store_access import StoreAccess
-from ....runtime.errors import CheckpointError, RunLost, UnderstudyError
+from ....runtime.errors import CheckpointError, OffbookError, RunLost
 from ....runtime.log import loggers
+from ....runtime.tasks import start_task
 from ..agent import RealtimeAgent
 from ..config import RealtimeLimits
 from ..events import RealtimeError
@@ -40,7 +42,7 @@ __all__ = ["Life"]
 
 
 class Life(Inputs):
-    """A session's state, with its beginning and its end."""
+    """A session's state, with its start and its end."""
 
     handing: Handing
     watching: Watching
@@ -59,16 +61,20 @@ class Life(Inputs):
         self._seen_activity = -1
         self._resumed: list[Call] = []
 
-    # --- the beginning ---
+    # --- start ---
 
     async def open(
-        self, access: StoreAccess | None, session_id: str, busy: Busy, history: Sequence[RealtimeItem]
+        self,
+        access: StoreAccess | None,
+        session_id: str,
+        busy: Busy,
+        history: Sequence[RealtimeItem],
     ) -> tuple[RealtimeConnection, Recorded | None]:
-        """Take the session, find out who is in charge, and connect."""
+        """Acquire the session, find the agent in charge, and connect."""
         found: Recorded | None = None
         agent = self.agent
         if access is not None:
-            record = Record(self, access, session_id, busy)  # type: ignore[arg-type]  # it is one
+            record = Record(self, access, session_id, busy)  # type: ignore[arg-type]  # it has this type
             found = await record.open()
             self.record = record
             self.context.lease = record.lease
@@ -88,7 +94,7 @@ class Life(Inputs):
         raise NotImplementedError
 
     def _agent_named(self, name: str) -> RealtimeAgent:
-        """The agent of that name, among all that can be reached."""
+        """Return the agent of that name, among all reachable ones."""
         seen: dict[str, RealtimeAgent] = {}
         todo = [self.agent]
         while todo:
@@ -99,17 +105,27 @@ class Life(Inputs):
             targets = [as_realtime_handoff(one, agent.name).agent for one in agent.handoffs]
             todo.extend(one for one in targets if isinstance(one, RealtimeAgent))
         if name not in seen:
-            msg = f"the session was left with the agent {name!r}, and there is none of that name: {', '.join(sorted(seen))}. Nothing was connected."
+            msg = (
+                f"the session was left with the agent {name!r}, and there is none of that name: "
+                f"{', '.join(sorted(seen))}. Nothing was connected."
+            )
             raise CheckpointError(msg, agent=name)
         return seen[name]
 
-    def opened(self, found: tuple[RealtimeConnection, Recorded | None] | None, error: BaseException | None, waits: asyncio.Future[None]) -> None:
-        """It is connected, or cannot be."""
+    def opened(
+        self,
+        found: tuple[RealtimeConnection, Recorded | None] | None,
+        error: BaseException | None,
+        waits: asyncio.Future[None],
+    ) -> None:
+        """Handle the result of connecting."""
         if found is None or self.is_closing:
             if found is not None:
                 self.child(found[0].close(), None, "closing a connection")
             if not waits.done():
-                waits.set_exception(error or UnderstudyError("the session was closed before it was open"))
+                waits.set_exception(
+                    error or OffbookError("the session was closed before it was open")
+                )
             return
         connection, recorded = found
         self._began_at = self.now()
@@ -119,7 +135,9 @@ class Life(Inputs):
         self.link.attach(connection)
         self.history_changed()
         self.watching.call("on_run_start", None, AgentInput())
-        self.watching.call("on_agent_start", self.current.agent.hooks, self.current.agent, agent_name="on_start")
+        self.watching.call(
+            "on_agent_start", self.current.agent.hooks, self.current.agent, agent_name="on_start"
+        )
         if recorded is not None:
             self._resume(recorded)
         self._waits_open = waits
@@ -133,11 +151,21 @@ class Life(Inputs):
         raise NotImplementedError
 
     def _resume(self, recorded: Recorded) -> None:
-        """Calls that had begun, and approvals that wait."""
+        """Restore the calls that had started, and the pending approvals."""
         self.calls.always.update(recorded.always)
+        self.calls.never.update(recorded.never)
         for one in recorded.calls.values():
             settings = self.current
-            call = Call(one.id, one.name, one.arguments, one.item_id, settings, Batch(None, closed=True), -1, given=one.given)
+            call = Call(
+                one.id,
+                one.name,
+                one.arguments,
+                one.item_id,
+                settings,
+                Batch(None, closed=True),
+                -1,
+                given=one.given,
+            )
             call.alone = True
             self.calls.all[call.id] = call
             if one.output is not None:
@@ -149,14 +177,18 @@ class Life(Inputs):
                     call.state = "approval"
 
     def replayed_first(self) -> None:
-        """The session is open."""
+        """Complete the opening after the first replay."""
         waits = self._waits_open
         if not waits.done():
             waits.set_result(None)
         for call in self._resumed:
             if call.state == "approval":
                 self.calls.show_approval(call)
-            elif call.name in call.settings.handoffs or self.config.get("tools_on_resume", "rerun") == "report" or call.tool is None:
+            elif (
+                call.name in call.settings.handoffs
+                or self.config.get("tools_on_resume", "rerun") == "report"
+                or call.tool is None
+            ):
                 self.calls.finish(call, Played("not completed"))
             else:
                 self.calls.begin_again(call)
@@ -169,11 +201,17 @@ class Life(Inputs):
         return self.config.get("limits", RealtimeLimits())
 
     def is_pause(self) -> bool:
-        """Whether nothing is said, asked or called."""
-        return self.responses.is_quiet and not self.is_speaking and not self.calls.are_waited_for and not self.handing.is_busy and self.link.is_ready
+        """Return whether no response, input or call is in progress."""
+        return (
+            self.responses.is_quiet
+            and not self.is_speaking
+            and not self.calls.are_waited_for
+            and not self.handing.is_busy
+            and self.link.is_ready
+        )
 
     def settle(self) -> None:
-        """After each message: what can begin now begins."""
+        """Start whatever can start now. Called after each message."""
         if self.is_closing:
             return
         self.responses.pump()
@@ -184,7 +222,11 @@ class Life(Inputs):
         if (
             self._over
             or (limits.max_responses is not None and self.responses.count >= limits.max_responses)
-            or (limits.max_tokens is not None and self.context.usage.input_tokens + self.context.usage.output_tokens >= limits.max_tokens)
+            or (
+                limits.max_tokens is not None
+                and self.context.usage.input_tokens + self.context.usage.output_tokens
+                >= limits.max_tokens
+            )
         ):
             self.fatal_limit()
         elif self._draining:
@@ -203,18 +245,27 @@ class Life(Inputs):
             self.fatal_limit()
 
     def fatal_limit(self) -> None:
-        """A limit is reached."""
-        from ....runtime.errors import AgentError  # noqa: PLC0415 -- seldom
+        """End the session, because a limit is reached."""
+        from ....runtime.errors import AgentError  # noqa: PLC0415 -- rarely needed
 
-        self.fatal(AgentError(f"the session has reached one of its limits: {self.limits}", agent=self.agent_name))
+        self.fatal(
+            AgentError(
+                f"the session has reached one of its limits: {self.limits}", agent=self.agent_name
+            )
+        )
 
     # --- the end of a connection ---
 
     def settle_connection(self) -> bool:
-        """The connection is gone: what was under way there ends here. Returns whether a response is to be asked for over the next one."""
+        """End all pending work of a lost connection.
+
+        Returns whether a response must be requested over the next one.
+        """
         responses = self.responses
         active = responses.active
-        asks = responses.requested is not None or any(one.kind == "auto" for one in responses.wishes)
+        asks = responses.requested is not None or any(
+            one.kind == "auto" for one in responses.wishes
+        )
         if active is not None:
             active.status = "interrupted"
             for item in self.conversation.snapshot()[-8:]:
@@ -236,11 +287,11 @@ class Life(Inputs):
         raise NotImplementedError
 
     def known_unsent(self) -> set[str]:
-        """The items of calls whose outputs come later by themselves."""
+        """Return the items of calls whose outputs follow separately."""
         return {one.item_id for one in self.calls.all.values() if one.state != "done"}
 
     def go_on(self, *, asks: bool) -> None:
-        """The replay has ended."""
+        """Continue after the replay."""
         if hasattr(self, "_waits_open") and not self._waits_open.done():
             self.replayed_first()
         for call in self.calls.unsent():
@@ -252,7 +303,10 @@ class Life(Inputs):
     # --- the end ---
 
     def lost_lease(self, request: object) -> None:
-        """Another process has the session, or may have it: nothing is written or sent any more."""
+        """End the session, because another process has it, or may have it.
+
+        Nothing more is written or sent.
+        """
         self._is_lost = True
         self.link.is_ready = False
         self.outbox.hold()
@@ -278,7 +332,7 @@ class Life(Inputs):
         if self.closer is None:
             self.is_closing = True
             self.end_error = error
-            self.closer = asyncio.get_running_loop().create_task(self._close(), name="realtime close")
+            self.closer = start_task(self._close(), "the end of a session", name="realtime close")
 
     async def _close(self) -> None:
         limit: float = self.config.get("close_timeout", 5.0)
@@ -286,8 +340,10 @@ class Life(Inputs):
             async with Deadline(limit, self.clock):
                 await self._close_all()
         except TimeoutError:
-            loggers.realtime.warning("A session did not close within %s s: what did not end is left behind.", limit)
-        except Exception as error:  # noqa: BLE001 -- it is the last: shown where all others are
+            loggers.realtime.warning(
+                "A session did not close within %s s: what did not end is left behind.", limit
+            )
+        except Exception as error:  # noqa: BLE001 -- the last step: shown like all others
             self.end_error = self.end_error or error
         finally:
             self.events.end(self.end_error)
@@ -304,7 +360,9 @@ class Life(Inputs):
             timer.cancel()
         for waiting in self.calls.close():
             if self.record is not None and not self._is_lost:
-                self.record.note({"kind": "output", "call": waiting.id, "output": "not completed"}, None)
+                self.record.note(
+                    {"kind": "output", "call": waiting.id, "output": "not completed"}, None
+                )
         children = [one for one in self.children if one is not asyncio.current_task()]
         for one in children:
             one.cancel()
@@ -329,15 +387,28 @@ class Life(Inputs):
         if hooks:
             error = self.end_error if isinstance(self.end_error, Exception) else None
             status = RunStatus.FAILED if error is not None else RunStatus.COMPLETED
-            result = RunResult(status, error, usage=self.context.usage, session_values=self.context.session.to_dict(), last_agent=self.agent_name or "")
+            values, run_id = self.context.session.to_dict(), self.context.run_id
+            result = RunResult(
+                status,
+                error,
+                usage=self.context.usage,
+                session_values=values,
+                last_agent=self.agent_name or "",
+                run_id=run_id,
+            )
             self.watching.queue("on_run_end", None, result)
         await self.watching.drain()
-        with self.span("realtime.session", session=self.context.run_id, responses=self.responses.count, seconds=self.now() - self._began_at) as opened:
+        with self.span(
+            "realtime.session",
+            session=self.context.run_id,
+            responses=self.responses.count,
+            seconds=self.now() - self._began_at,
+        ) as opened:
             if self.end_error is not None:
-                opened.fail(type(self.end_error).__name__)
+                opened.fail(self.end_error)
 
     async def drain(self) -> None:
-        """Close in the next pause. Returns when it is closed."""
+        """Close in the next pause. Return when the session is closed."""
         waits: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._draining.append(waits)
         if self.closer is None:

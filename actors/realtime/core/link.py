@@ -1,7 +1,8 @@
-"""The connection of a session, and the next one when it is lost.
+"""The connection of a session, and its replacement after a loss.
 
-Owns: reading and writing, epochs, dialling again, the replay of the conversation, and the renewal of a connection that grows old. A message of an older epoch
-changes nothing. It must never send anything before the replay has ended but the replay.
+It covers reading and writing, epochs, reconnecting, the replay of the conversation, and the renewal
+of an old connection. A message of an older epoch has no effect. Until the replay has ended, nothing
+else is sent.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ from ....runtime.clock import Timer
 from ....runtime.clock import sleep as clock_sleep
 from ....runtime.data.chat import new_id
 from ....runtime.errors import ModelError, UsageError
+from ....runtime.tasks import start_task
 from ..config import Reconnect
 from ..events import RealtimeReconnected
 from ..items import RealtimeItem
 from ..model import RealtimeConnection, RealtimeModelConfig
-from ..model_events import RealtimeConnectionStatus, RealtimeModelConnectionStatusEvent, RealtimeModelEndOfStreamEvent
+from ..model_events import (
+    RealtimeConnectionStatus,
+    RealtimeModelConnectionStatusEvent,
+    RealtimeModelEndOfStreamEvent,
+)
 from ..model_inputs import RealtimeModelSendEvent, RealtimeModelSendItem
 from ..state.replay import replayed_items
 from ..state.settings import AgentSettings
@@ -29,7 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["Link"]
 
 _LAST_MINUTES: Final = 240.0
-"""Seconds behind `max_age` after which a new connection is made without a pause: the server ends one after 60 minutes."""
+"""Seconds after `max_age` at which a new connection is made without a pause.
+
+The server closes a connection after 60 minutes.
+"""
 
 
 class Link:
@@ -40,7 +49,7 @@ class Link:
         self.epoch = 0
         self.connection: RealtimeConnection | None = None
         self.is_ready = False
-        self.replaying: dict[str, str] = {}  # items that were put in anew, by the id of the message
+        self.replaying: dict[str, str] = {}  # replayed items, by the event id of the message
         self._reader: asyncio.Task[None] | None = None
         self._writer: asyncio.Task[None] | None = None
         self._timers: list[Timer] = []
@@ -48,9 +57,9 @@ class Link:
         self._renewing = False
         self._lost_at = 0.0
         self._dropped_before = 0.0
-        self._asks = False  # whether a response is to follow the replay
-        self.replayed: set[str] = set()  # the items that were put in anew
-        self.dialled: AgentSettings | None = None  # with which the newest connection was made
+        self._asks = False  # whether a response is requested after the replay
+        self.replayed: set[str] = set()  # the ids of the replayed items
+        self.dialled: AgentSettings | None = None  # the settings of the newest connection
 
     @property
     def rules(self) -> Reconnect | None:
@@ -62,7 +71,10 @@ class Link:
         """Make a connection with the settings of the current agent."""
         core = self._core
         self.dialled = core.current
-        options: RealtimeModelConfig = {**core.model_config, "initial_model_settings": core.connect_settings()}  # type: ignore[typeddict-item]  # flat ones
+        options: RealtimeModelConfig = {
+            **core.model_config,
+            "initial_model_settings": core.connect_settings(),  # type: ignore[typeddict-item]  # flat settings
+        }
         with core.span("realtime.connect", attempt=attempt, replayed=len(core.conversation)):
             connection = await core.model.connect(options)
         if core.config.get("raw_events") == "wire" and hasattr(connection, "shows_wire"):
@@ -70,7 +82,7 @@ class Link:
         return connection
 
     def attach(self, connection: RealtimeConnection) -> None:
-        """Use a connection from now on."""
+        """Use this connection from now on."""
         core = self._core
         self.epoch += 1
         self.connection = connection
@@ -83,11 +95,14 @@ class Link:
             timer.cancel()
         rules = self.rules
         if rules is not None and rules.max_age is not None:
-            self._timers = [core.later(rules.max_age, self._grows_old), core.later(rules.max_age + _LAST_MINUTES, self._is_too_old, self.epoch)]
+            self._timers = [
+                core.later(rules.max_age, self._grows_old),
+                core.later(rules.max_age + _LAST_MINUTES, self._is_too_old, self.epoch),
+            ]
         self.status("connected")
 
     def status(self, status: RealtimeConnectionStatus) -> None:
-        """Say how the connection is."""
+        """Show the status of the connection."""
         self._core.show_raw(RealtimeModelConnectionStatusEvent(status))
 
     async def _read(self, connection: RealtimeConnection, epoch: int) -> None:
@@ -98,7 +113,7 @@ class Link:
                 report(take, epoch, event)
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # noqa: BLE001 -- it is reported
+        except Exception as error:  # noqa: BLE001 -- reported to the session
             report(self.lost, epoch, error)
         else:
             report(self.lost, epoch, None)
@@ -115,7 +130,7 @@ class Link:
                 raise
             except UsageError as error:
                 core.report(core.error, error, "not_possible")
-            except Exception as error:  # noqa: BLE001 -- it is reported
+            except Exception as error:  # noqa: BLE001 -- reported to the session
                 if epoch == self.epoch:
                     core.outbox.hold()
                 core.report(self.lost, epoch, error)
@@ -124,14 +139,16 @@ class Link:
                 entry.sent()
 
     def send_update(self, event: RealtimeModelSendEvent) -> Coroutine[Any, Any, None]:
-        """Send a session update. Returns when it is in force."""
+        """Send a session update. Return when it is in force."""
         return self._update(event, self.connection)
 
-    async def _update(self, event: RealtimeModelSendEvent, connection: RealtimeConnection | None) -> None:
+    async def _update(
+        self, event: RealtimeModelSendEvent, connection: RealtimeConnection | None
+    ) -> None:
         core = self._core
         assert connection is not None
         limit: float = core.config.get("settings_timeout", 5.0)
-        sending = asyncio.ensure_future(connection.send(event))
+        sending = start_task(connection.send(event), "the connection of a session")
         timer = core.clock.call_later(limit, sending.cancel)
         try:
             await sending
@@ -148,7 +165,7 @@ class Link:
     # --- loss ---
 
     def lost(self, epoch: int, error: Exception | None) -> None:
-        """The connection has ended."""
+        """Handle the end of the connection."""
         core = self._core
         if epoch != self.epoch or core.is_closing:
             return
@@ -157,14 +174,16 @@ class Link:
             core.show_raw(RealtimeModelEndOfStreamEvent())
             core.finish(None)
             return
-        if self.rules is None or not (isinstance(error, OSError) or (isinstance(error, ModelError) and error.retryable)):
+        if self.rules is None or not (
+            isinstance(error, OSError) or (isinstance(error, ModelError) and error.retryable)
+        ):
             self.status("disconnected")
             core.fatal(error)
             return
         self._begin_again(error)
 
     def _begin_again(self, error: Exception) -> None:
-        """The old connection is of no use any more: settle what was under way, and make another one."""
+        """Abandon the old connection: settle its pending work, and make another one."""
         core = self._core
         self.epoch += 1
         self.is_ready = False
@@ -175,11 +194,11 @@ class Link:
         core.child(self._dial_again(error), self._dialled, "connecting again")
 
     def begin_again_for(self, why: str) -> None:
-        """Make another connection, because something is wanted that this one cannot have."""
+        """Make another connection, because this one does not support a requested change."""
         self._begin_again(ModelError(why, retryable=True))
 
     def ask(self) -> None:
-        """A response is to follow the replay."""
+        """Request a response after the replay."""
         self._asks = True
 
     def _drop(self, connection: RealtimeConnection | None) -> None:
@@ -209,10 +228,16 @@ class Link:
         msg = f"the connection was lost, and could not be made again: {error}"
         raise ModelError(msg, kind=kind) from error
 
-    def _dialled(self, found: tuple[RealtimeConnection, int] | None, error: BaseException | None) -> None:
+    def _dialled(
+        self, found: tuple[RealtimeConnection, int] | None, error: BaseException | None
+    ) -> None:
         core = self._core
         if found is None:
-            core.fatal(error if isinstance(error, Exception) else ModelError("the connection could not be made again"))
+            core.fatal(
+                error
+                if isinstance(error, Exception)
+                else ModelError("the connection could not be made again")
+            )
             return
         connection, attempt = found
         if core.is_closing:
@@ -224,18 +249,27 @@ class Link:
     # --- replay ---
 
     def replay(self, attempt: int) -> None:
-        """Put the conversation into the new connection, then go on. `attempt` 0: the session begins."""
+        """Send the conversation over the new connection, then continue.
+
+        `attempt` is 0 when the session starts.
+        """
         core = self._core
         connection, epoch = self.connection, self.epoch
         assert connection is not None
         if connection.keeps_conversation and attempt:
             self._replayed(attempt, epoch, 0, None)
             return
-        core.child(self._put_all(connection, epoch), lambda count, error: self._replayed(attempt, epoch, count, error), "replay")
+        core.child(
+            self._put_all(connection, epoch),
+            lambda count, error: self._replayed(attempt, epoch, count, error),
+            "replay",
+        )
 
     async def _put_all(self, connection: RealtimeConnection, epoch: int) -> int:
         core = self._core
-        items = await replayed_items(core.conversation.snapshot(), core.config.get("replay", "all"), core.known_unsent())
+        items = await replayed_items(
+            core.conversation.snapshot(), core.config.get("replay", "all"), core.known_unsent()
+        )
         await self._put(connection, items)
         if epoch == self.epoch:
             self.replayed = {one.item_id for one in items}
@@ -247,12 +281,19 @@ class Link:
             self.replaying[event_id] = item.item_id
             await connection.send(RealtimeModelSendItem(item, event_id))
 
-    def _replayed(self, attempt: int, epoch: int, count: int | None, error: BaseException | None) -> None:
+    def _replayed(
+        self, attempt: int, epoch: int, count: int | None, error: BaseException | None
+    ) -> None:
         core = self._core
         if epoch != self.epoch or core.is_closing:
             return
         if error is not None:
-            self.lost(epoch, error if isinstance(error, Exception) else ModelError("the replay was given up", retryable=True))
+            self.lost(
+                epoch,
+                error
+                if isinstance(error, Exception)
+                else ModelError("the replay was given up", retryable=True),
+            )
             return
         connection = self.connection
         assert connection is not None
@@ -263,7 +304,12 @@ class Link:
             seconds = core.now() - self._lost_at
             dropped = core.outbox.dropped_ms - self._dropped_before
             core.show(
-                RealtimeReconnected, attempt=attempt, seconds=seconds, replayed=count or 0, dropped_audio_ms=dropped, resumed=connection.keeps_conversation
+                RealtimeReconnected,
+                attempt=attempt,
+                seconds=seconds,
+                replayed=count or 0,
+                dropped_audio_ms=dropped,
+                resumed=connection.keeps_conversation,
             )
         core.go_on(asks=self._asks)
         self._asks = False
@@ -275,10 +321,15 @@ class Link:
 
     def _is_too_old(self, epoch: int) -> None:
         if epoch == self.epoch and not self._core.is_closing:
-            self._begin_again(ModelError("the connection was about to be ended by its age", retryable=True))
+            self._begin_again(
+                ModelError("the connection was about to be ended by its age", retryable=True)
+            )
 
     def look(self) -> None:
-        """Use a pause to renew a connection that is old: the new one is filled before the old one is closed."""
+        """Use a pause to renew an old connection.
+
+        The new connection receives the conversation before the old one is closed.
+        """
         core = self._core
         if not self._is_old or self._renewing or not self.is_ready or not core.is_pause():
             return
@@ -289,7 +340,9 @@ class Link:
         core = self._core
         connection = await self.dial()
         try:
-            items = await replayed_items(core.conversation.snapshot(), core.config.get("replay", "all"), core.known_unsent())
+            items = await replayed_items(
+                core.conversation.snapshot(), core.config.get("replay", "all"), core.known_unsent()
+            )
             replaying, self.replaying = self.replaying, {}
             del replaying
             await self._put(connection, items)
@@ -298,18 +351,25 @@ class Link:
             raise
         return connection, activity, items
 
-    def _renewed(self, found: tuple[RealtimeConnection, int, Sequence[RealtimeItem]] | None, error: BaseException | None) -> None:
+    def _renewed(
+        self,
+        found: tuple[RealtimeConnection, int, Sequence[RealtimeItem]] | None,
+        error: BaseException | None,
+    ) -> None:
         core = self._core
         self._renewing = False
         if found is None:
             core.error(error or ModelError("the connection could not be renewed"), "renewal_failed")
             rules = self.rules
             self._is_old = False
-            self._timers.append(core.later(_LAST_MINUTES / 8 if rules is not None else 0, self._grows_old))
+            self._timers.append(
+                core.later(_LAST_MINUTES / 8 if rules is not None else 0, self._grows_old)
+            )
             return
         connection, activity, items = found
         if activity != core.activity or not core.is_pause() or core.is_closing:
-            core.child(_closed(connection), None, "closing a connection")  # something has begun meanwhile: the next pause will do
+            # The session is active again, so renew at the next pause.
+            core.child(_closed(connection), None, "closing a connection")
             return
         replaying = self.replaying
         old, began = self.connection, core.now()
@@ -319,12 +379,19 @@ class Link:
         core.responses.void()
         core.playback.void_all()
         core.connected(known=False)
-        core.show(RealtimeReconnected, attempt=1, seconds=core.now() - began, replayed=len(items), dropped_audio_ms=0.0, resumed=False)
+        core.show(
+            RealtimeReconnected,
+            attempt=1,
+            seconds=core.now() - began,
+            replayed=len(items),
+            dropped_audio_ms=0.0,
+            resumed=False,
+        )
 
     # --- the end ---
 
     async def close(self) -> None:
-        """End it: nothing is sent after this."""
+        """Close the connection. Nothing is sent after this."""
         self.is_ready = False
         for timer in self._timers:
             timer.cancel()

@@ -1,7 +1,7 @@
-"""What a session notes in the store.
+"""Adds the changes of a session to its records.
 
-Owns: which things are noted, and when in relation to what is done: a call before it runs, its output before it is sent. Without a store, nothing is, and
-nothing waits. It must never note what is not complete.
+A call is recorded before it runs, and its output before it is sent. Only complete items are
+recorded. Without a store, nothing is recorded and nothing waits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ....runtime.data.chat import Message, ToolCall, Usage
-from ..items import AssistantMessageItem, AssistantText, InputAudio, RealtimeToolCallItem, UserMessageItem, text_of_item
+from ..items import (
+    AssistantMessageItem,
+    AssistantText,
+    InputAudio,
+    RealtimeToolCallItem,
+    UserMessageItem,
+    text_of_item,
+)
 from .core_base import CoreBase
 
 if TYPE_CHECKING:
@@ -20,14 +27,19 @@ __all__ = ["Noting"]
 
 
 class Noting(CoreBase):
-    """A session's state, with what is noted of it."""
+    """A session's state, with its records."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.message_ids: dict[str, str] = {}  # of the items that were noted, by the id of the message
+        self.message_ids: dict[str, str] = {}  # of the recorded items, by the id of the message
         self._noted_usage = self.context.usage
 
-    def _note(self, realtime: dict[str, Any], message: Message | None = None, revised: dict[str, str] | None = None) -> None:
+    def _note(
+        self,
+        realtime: dict[str, Any],
+        message: Message | None = None,
+        revised: dict[str, str] | None = None,
+    ) -> None:
         if self.record is not None and not self.is_closing:
             self._note_usage()
             self.record.note(realtime, message, revised)
@@ -37,11 +49,14 @@ class Noting(CoreBase):
         if usage == self._noted_usage or self.record is None:
             return
         known, self._noted_usage = self._noted_usage, usage
-        grown = [getattr(usage, name) - getattr(known, name) for name in ("input_tokens", "output_tokens", "cached_tokens", "requests")]
+        grown = [
+            getattr(usage, name) - getattr(known, name)
+            for name in ("input_tokens", "output_tokens", "cached_tokens", "requests")
+        ]
         self.record.note({"kind": "usage", "usage": grown})
 
     def record_said(self, item_id: str) -> None:
-        """A message is complete."""
+        """Record a complete message."""
         if self.record is None or item_id in self.message_ids:
             return
         item = self.conversation.get(item_id)
@@ -49,18 +64,28 @@ class Noting(CoreBase):
             return
         text = text_of_item(item)
         if not text:
-            return  # speech whose words are not known yet
+            return  # speech without a transcript yet
         message = Message(item.role, text)
         self.message_ids[item_id] = message.id
         if isinstance(item, AssistantMessageItem):
             spoken = not isinstance(item.content[0], AssistantText)
         else:
-            spoken = isinstance(item, UserMessageItem) and any(isinstance(part, InputAudio) for part in item.content)
-        told = {"kind": "item", "id": item_id, "prev": item.previous_item_id, "role": item.role, "text": text, "audio": spoken, "message": message.id}
+            spoken = isinstance(item, UserMessageItem) and any(
+                isinstance(part, InputAudio) for part in item.content
+            )
+        told = {
+            "kind": "item",
+            "id": item_id,
+            "prev": item.previous_item_id,
+            "role": item.role,
+            "text": text,
+            "audio": spoken,
+            "message": message.id,
+        }
         self._note(told, message)
 
     def record_cut(self, item_id: str) -> None:
-        """Only a part of a message was heard."""
+        """Record that only a part of a message was heard."""
         if self.record is None:
             return
         item = self.conversation.get(item_id)
@@ -71,14 +96,22 @@ class Noting(CoreBase):
             self.record_said(item_id)
         if item_id in self.message_ids:
             end = (item.model_extra or {}).get("audio_end_ms", 0)
-            self._note({"kind": "cut", "id": item_id, "text": text, "end": end}, None, {self.message_ids[item_id]: text})
+            self._note(
+                {"kind": "cut", "id": item_id, "text": text, "end": end},
+                None,
+                {self.message_ids[item_id]: text},
+            )
 
     def record_deleted(self, item_id: str) -> None:
         message_id = self.message_ids.get(item_id)
-        self._note({"kind": "deleted", "id": item_id}, None, None if message_id is None else {message_id: ""})
+        self._note(
+            {"kind": "deleted", "id": item_id},
+            None,
+            None if message_id is None else {message_id: ""},
+        )
 
     def record_call(self, call: Call, then: Callable[[], object]) -> None:
-        """A call begins. `then` is called when that is noted."""
+        """Record the start of a call. `then` is called once that is stored."""
         item = self.conversation.get(call.item_id)
         self._note(
             {
@@ -101,9 +134,15 @@ class Noting(CoreBase):
     def record_answer(self, call: Call, *, always: bool) -> None:
         self._note({"kind": "answer", "call": call.id, "given": call.given, "always": always})
 
+    def record_rejection(self, call: Call, text: str) -> None:
+        """Record that all later calls of that tool are rejected, too."""
+        self._note({"kind": "rejected", "call": call.id, "text": text})
+
     def record_output(self, call: Call, then: Callable[[], object]) -> None:
-        """A call has an output. `then` is called when that is noted."""
-        self._note({"kind": "output", "call": call.id, "output": call.output}, self.tool_message(call))
+        """Record the output of a call. `then` is called once that is stored."""
+        self._note(
+            {"kind": "output", "call": call.id, "output": call.output}, self.tool_message(call)
+        )
         self.after_write(then)
 
     def tool_message(self, call: Call) -> Message:

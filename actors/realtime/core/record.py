@@ -1,9 +1,10 @@
-"""What outlives the process: a session's records, in the store's journal of it.
+"""A session's records in the store, which outlive the process.
 
-They are those of any session, so that a text agent reads what was spoken; what only a session that speaks needs stands beside it, under `realtime`.
+They have the form of any session's records, so a text agent can read a spoken conversation.
+Additional data of realtime sessions is under the key `realtime`.
 
-Owns: the lease of the session, the order of the writes, and the form of the records. It must never write what is not complete, nor anything after the lease was
-lost.
+This module holds the session's lease, and orders the writes. It writes only complete items, and
+nothing after the lease is lost.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _MISSING: Final = object()
 
 
 class Record:
-    """One session's record, as this process writes it."""
+    """One session's records, as written by this process."""
 
     def __init__(self, core: SessionCore, access: StoreAccess, session_id: str, busy: Busy) -> None:
         self._core = core
@@ -62,19 +63,27 @@ class Record:
         return self.written < self.last
 
     async def open(self) -> Recorded:
-        """Take the session, and read what it holds."""
+        """Acquire the session's lease, and read its records."""
         core = self._core
         key = session_key(self._session_id)
         lease = Lease(
             key,
             f"session {self._session_id!r}",
             partial(core.report, core.lost_lease, LOST),
-            partial(core.report, core.lost_lease, CancelRun("another process has taken the session over", begins_first=True)),
-            former=key,
+            partial(
+                core.report,
+                core.lost_lease,
+                CancelRun("another process has taken the session over", begins_first=True),
+            ),
             preempts=self._busy == "preempt",
         )
-        if not await leases_of(core.system).take_turn(self._access, lease, preempt_key(self._session_id), self._busy):
-            msg = f"session {self._session_id!r} is open elsewhere. Give busy='queue' to wait for it, or busy='preempt' to end the other one."
+        if not await leases_of(core.system).take_turn(
+            self._access, lease, preempt_key(self._session_id), self._busy
+        ):
+            msg = (
+                f"session {self._session_id!r} is open elsewhere. Give busy='queue' to wait for "
+                "it, or busy='preempt' to end the other one."
+            )
             raise SessionBusy(msg)
         self._lease = lease
         records = await self._access.read(key)
@@ -84,11 +93,16 @@ class Record:
         return found
 
     def start(self) -> None:
-        """Write what comes."""
+        """Start writing records."""
         self._task = self._core.child(self._write(), None, "store")
 
-    def note(self, realtime: Mapping[str, Any], message: Message | None = None, revised: Mapping[str, str] | None = None) -> int:
-        """Add a record. Returns its number."""
+    def note(
+        self,
+        realtime: Mapping[str, Any],
+        message: Message | None = None,
+        revised: Mapping[str, str] | None = None,
+    ) -> int:
+        """Add a record. Return its number."""
         core = self._core
         values = core.context.session.to_dict()
         changed = {}
@@ -129,7 +143,7 @@ class Record:
                 await self._write_some()
             except asyncio.CancelledError:
                 raise
-            except Exception as error:  # noqa: BLE001 -- it ends the session
+            except Exception as error:  # noqa: BLE001 -- ends the session
                 core.report(core.fatal, error)
                 return
             core.report(core.was_written)
@@ -148,7 +162,7 @@ class Record:
         self.written += len(records)
 
     async def close(self, *, lost: bool) -> None:
-        """Write what is left, and let another process have the session."""
+        """Write the remaining records, and release the session."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -163,8 +177,10 @@ class Record:
             await leases_of(self._core.system).give_back(lease)
 
 
-def then_of(record: Record | None, number: int, then: Callable[[], object]) -> Callable[[], object] | None:
-    """What is left to be called when that record is in the store; None: it was called."""
+def then_of(
+    record: Record | None, number: int, then: Callable[[], object]
+) -> Callable[[], object] | None:
+    """Return `then` if that record is not stored yet; otherwise call it, and return None."""
     if record is None or record.written >= number:
         then()
         return None

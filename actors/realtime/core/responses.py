@@ -1,7 +1,8 @@
-"""One response at a time.
+"""The responses of a session, one at a time.
 
-Owns: the state of the default conversation (idle, requested, active, cancelling), the wishes that wait, and which agent a response belongs to. Every wish for
-a response goes through here. It must never begin one while another is active.
+It tracks the state of the default conversation (idle, requested, active, cancelling), the waiting
+requests, and the agent of each response. Every request for a response passes through here, and none
+starts while another is active.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ _KEPT: Final = 64
 
 @dataclass(eq=False, slots=True)
 class Response:
-    """One response of the model's."""
+    """One response of the model."""
 
     id: str | None
     settings: AgentSettings
     number: int
-    """How many things the conversation had been told of when it began."""
+    """The number of items that the conversation had when the response started."""
     generation: int = 0
     out_of_band: bool = False
     implied: bool = False
-    """It was never said to begin: a message of it came."""
+    """The response was never announced; one of its messages arrived."""
     interrupted: bool = False
     cancelling: bool = False
     done: bool = False
@@ -49,12 +50,12 @@ class Response:
 
 @dataclass(eq=False, slots=True)
 class Wish:
-    """A response that something waits for."""
+    """A requested response."""
 
     kind: Literal["auto", "raw"] = "auto"
     event_id: str = field(default_factory=lambda: f"event_{new_id()}")
     items: tuple[str, ...] = ()
-    """The items that it is to answer."""
+    """The items that it answers."""
     tool_choice: str | None = None
     other_data: Mapping[str, Any] | None = None
 
@@ -70,9 +71,10 @@ class Responses:
         self.known: dict[str, Response] = {}
         self.generation = 0
         self.count = 0
-        self._told: dict[str, int] = {}  # when the conversation was told of an item
+        # the sequence number at which the conversation received an item
+        self._told: dict[str, int] = {}
         self._number = 0
-        self._answered: Wish | None = None  # the wish that the active response came of
+        self._answered: Wish | None = None  # the request that the active response answers
         self._cancels_next = False
         self._cancels: list[str] = []
 
@@ -82,20 +84,20 @@ class Responses:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is said or about to be."""
+        """Whether no response is active, requested or waiting."""
         return self.is_idle and not self.wishes
 
     def told(self, item_id: str) -> None:
-        """The server has an item."""
+        """Record that the server has an item."""
         self._number += 1
         self._told.setdefault(item_id, self._number)
         if len(self._told) > 10 * _KEPT:
             del self._told[next(iter(self._told))]
 
-    # --- wishes ---
+    # --- requests ---
 
     def wish(self, wish: Wish) -> None:
-        """Have a response, as soon as there may be one. Automatic ones that wait become one."""
+        """Request a response as soon as one may start. Waiting automatic requests are merged."""
         if wish.kind == "auto":
             for other in self.wishes:
                 if other.kind == "auto" and other.tool_choice == wish.tool_choice:
@@ -104,7 +106,10 @@ class Responses:
         self.wishes.append(wish)
 
     def request_now(self, wish: Wish) -> bool:
-        """Whether a response can be asked for in the same breath as something is put in. If so, it counts as asked for."""
+        """Return whether a response can be requested together with an input.
+
+        If so, it counts as requested.
+        """
         if not self._may_begin() or self.wishes or wish.tool_choice is not None:
             return False
         self.requested = wish
@@ -112,17 +117,28 @@ class Responses:
 
     def _may_begin(self) -> bool:
         core = self._core
-        return self.is_idle and core.link.is_ready and not core.handing.is_pending and not core.outbox.has_commit and not core.is_closing
+        return (
+            self.is_idle
+            and core.link.is_ready
+            and not core.handing.is_pending
+            and not core.outbox.has_commit
+            and not core.is_closing
+        )
 
     def pump(self) -> None:
-        """Ask for the next response, if there may be one."""
+        """Send the next request, if a response may start."""
         if not self.wishes or not self._may_begin():
             return
         wish = self.requested = self.wishes.pop(0)
-        self._core.outbox.put(RealtimeModelSendResponse(wish.event_id, wish.tool_choice, wish.other_data))
+        self._core.outbox.put(
+            RealtimeModelSendResponse(wish.event_id, wish.tool_choice, wish.other_data)
+        )
 
     def refused(self, event_id: str, code: str | None) -> bool:
-        """The server has refused a response. Returns whether that is an error which is to be shown."""
+        """Handle the server's refusal of a response.
+
+        Returns whether the error must be shown.
+        """
         for wish in (self.requested, self._answered):
             if wish is None or wish.event_id != event_id:
                 continue
@@ -138,13 +154,13 @@ class Responses:
         return True
 
     def _covers(self, response: Response | None, wish: Wish) -> bool:
-        """Whether a response began after what the wish is for."""
+        """Return whether a response started after the items of a request."""
         if response is None or wish.kind == "raw" or not wish.items:
             return False
         return all(self._told.get(one, self._number + 1) <= response.number for one in wish.items)
 
     def void(self) -> None:
-        """The connection is gone, and with it what was asked for."""
+        """Discard the requests of a lost connection."""
         if self.requested is not None and self.requested.kind == "raw":
             self.wishes.insert(0, self.requested)
         self.requested = self._answered = None
@@ -153,7 +169,7 @@ class Responses:
     # --- responses ---
 
     def of(self, response_id: str | None) -> Response | None:
-        """The response of that id; one that was never said to begin is made up."""
+        """Return the response with that id. Make one up if it was never announced."""
         if response_id is None:
             return self.active
         found = self.known.get(response_id)
@@ -163,7 +179,9 @@ class Responses:
             self.active.id = response_id
             self.known[response_id] = self.active
             return self.active
-        made = Response(response_id, self._core.in_force, self._number, self.generation, implied=True)
+        made = Response(
+            response_id, self._core.in_force, self._number, self.generation, implied=True
+        )
         self._keep(made)
         return made
 
@@ -176,7 +194,7 @@ class Responses:
                 del self.known[oldest]
 
     def began(self, response_id: str | None, *, out_of_band: bool) -> Response:
-        """A response begins."""
+        """Handle the start of a response."""
         found = self.known.get(response_id) if response_id is not None else None
         response = found or Response(response_id, self._core.in_force, self._number)
         response.out_of_band, response.implied = out_of_band, False
@@ -189,7 +207,7 @@ class Responses:
         response.generation = self.generation
         self.active = response
         self._answered, self.requested = self.requested, None
-        # What waits and is answered by it needs no other one.
+        # Waiting requests that this response answers need no other response.
         for wish in tuple(self.wishes):
             if wish.kind == "auto" and self._covers(response, wish):
                 self.wishes.remove(wish)
@@ -199,7 +217,7 @@ class Responses:
         return response
 
     def ended(self, response_id: str | None) -> Response | None:
-        """A response has ended. None: it is not known."""
+        """Handle the end of a response. Return None if it is unknown."""
         response = self.active if response_id is None else self.known.get(response_id)
         if response is None:
             if self.active is not None and self.active.id is None:
@@ -212,12 +230,15 @@ class Responses:
         return response
 
     def cancel_next(self) -> None:
-        """A response was asked for and has not begun: it is to be cancelled when it does."""
+        """Cancel the requested response as soon as it starts."""
         if self.requested is not None:
             self._cancels_next = True
 
     def cancel_id(self) -> str:
-        """The id of a message that cancels. The response may end by itself before it arrives: that it is refused then is no error."""
+        """Return the id of a cancel message.
+
+        The response may end before the message arrives. The server's refusal is not an error then.
+        """
         self._cancels = [*self._cancels[-7:], f"event_{new_id()}"]
         return self._cancels[-1]
 
@@ -225,7 +246,7 @@ class Responses:
         return event_id in self._cancels
 
     def drop_wish(self) -> None:
-        """Nothing automatic is to be answered any more."""
+        """Drop all waiting automatic requests."""
         with contextlib.suppress(ValueError):
             for wish in tuple(self.wishes):
                 if wish.kind == "auto":

@@ -1,7 +1,6 @@
-"""A model in the style of the Agents SDK, as one of ours.
+"""Adapts a model in the style of the Agents SDK.
 
-Owns: the listener that such a model tells what happens, and in which of its words what we want is said. It must never let two sessions use one such model: that
-keeps the state of one itself.
+Such a model stores the state of its session itself, so it serves only one session at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +12,13 @@ from typing import Any, Final
 from ....runtime.errors import UsageError
 from ..model import RealtimeConnection, RealtimeModel, RealtimeModelConfig
 from ..model_events import RealtimeModelEvent
-from ..model_inputs import RealtimeModelSendDelete, RealtimeModelSendEvent, RealtimeModelSendItem, RealtimeModelSendRawMessage, RealtimeModelSendResponse
+from ..model_inputs import (
+    RealtimeModelSendDelete,
+    RealtimeModelSendEvent,
+    RealtimeModelSendItem,
+    RealtimeModelSendRawMessage,
+    RealtimeModelSendResponse,
+)
 
 __all__ = ["SdkModel", "adapted"]
 
@@ -21,41 +26,47 @@ _MOST: Final = 100_000
 
 
 def adapted(model: Any) -> RealtimeModel:
-    """The model, as one of ours."""
+    """Return the model, adapted if it is in the style of the SDK."""
     if hasattr(model, "add_listener") and hasattr(model, "send_event"):
         return SdkModel(model)
     if not hasattr(model, "connect"):
-        msg = f"{model!r} is no realtime model: it has no connect(). Give OpenAIRealtimeModel(...), or leave it out."
+        msg = (
+            f"{model!r} is no realtime model: it has no connect(). Give "
+            "OpenAIRealtimeModel(...), or leave it out."
+        )
         raise UsageError(msg)
     found: RealtimeModel = model
     return found
 
 
 class SdkModel:
-    """Such a model."""
+    """An adapted model."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
 
     async def connect(self, options: RealtimeModelConfig) -> RealtimeConnection:
         model = self._model
-        if getattr(model, "understudy_session", False):
-            msg = f"{type(model).__name__} is a model in the style of the Agents SDK, which serves one session at a time: it has one. Make another model."
+        if getattr(model, "offbook_session", False):
+            msg = (
+                f"{type(model).__name__} is a model in the style of the Agents SDK, which serves "
+                "one session at a time: it has one. Make another model."
+            )
             raise UsageError(msg)
         connection = _SdkConnection(model)
-        model.understudy_session = True
+        model.offbook_session = True
         model.add_listener(connection)
         try:
             await model.connect(options)
         except BaseException:
-            model.understudy_session = False
+            model.offbook_session = False
             model.remove_listener(connection)
             raise
         return connection
 
 
 class _SdkConnection:
-    """The one session of such a model."""
+    """The one session of an adapted model."""
 
     keeps_conversation = False
 
@@ -64,7 +75,7 @@ class _SdkConnection:
         self._queue: asyncio.Queue[RealtimeModelEvent | None] = asyncio.Queue(_MOST)
 
     async def on_event(self, event: RealtimeModelEvent) -> None:
-        """The model tells what happens."""
+        """Queue an event of the model."""
         await self._queue.put(event)
 
     async def send(self, event: RealtimeModelSendEvent) -> None:
@@ -72,15 +83,21 @@ class _SdkConnection:
             other: dict[str, Any] = dict(event.other_data or {})
             if event.tool_choice is not None:
                 other["response"] = {**other.get("response", {}), "tool_choice": event.tool_choice}
-            event = RealtimeModelSendRawMessage({"type": "response.create", **({"other_data": other} if other else {})})  # type: ignore[typeddict-item]
+            event = RealtimeModelSendRawMessage(
+                {"type": "response.create", **({"other_data": other} if other else {})}  # type: ignore[typeddict-item]
+            )
         elif isinstance(event, RealtimeModelSendDelete):
-            event = RealtimeModelSendRawMessage({"type": "conversation.item.delete", "other_data": {"item_id": event.item_id}})
+            event = RealtimeModelSendRawMessage(
+                {"type": "conversation.item.delete", "other_data": {"item_id": event.item_id}}
+            )
         elif isinstance(event, RealtimeModelSendItem):
-            from ..wire.encode import raw_messages  # noqa: PLC0415 -- these models speak OpenAI's protocol themselves
+            from ..wire.encode import raw_messages  # noqa: PLC0415 -- these models use OpenAI's protocol
 
             for message in raw_messages(event):
                 kind = message.pop("type")
-                await self._model.send_event(RealtimeModelSendRawMessage({"type": kind, "other_data": message}))
+                await self._model.send_event(
+                    RealtimeModelSendRawMessage({"type": kind, "other_data": message})
+                )
             return
         await self._model.send_event(event)
 
@@ -92,6 +109,6 @@ class _SdkConnection:
             yield event
 
     async def close(self) -> None:
-        self._model.understudy_session = False
+        self._model.offbook_session = False
         self._model.remove_listener(self)
         await self._model.close()

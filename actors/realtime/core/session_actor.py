@@ -1,7 +1,7 @@
-"""The actor that a session is.
+"""The actor of a session.
 
-Owns: its mailbox, and the order in which what is reported is dealt with: control before work. It must never wait: what takes time are children of the session,
-and they report.
+Its mailbox orders the reports, with control messages first. The actor never waits: slow work runs
+in child tasks, which report.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Report", "SessionActor", "deliver_report"]
 
 
 class Report:
-    """Something that has happened, and what is to be done about it."""
+    """A function for the actor to call, with its arguments."""
 
     __slots__ = ("args", "what")
 
@@ -30,7 +30,7 @@ class Report:
 
 
 class SessionActor(Actor):
-    """One session. Its state is the core's; all that changes it comes as a `Report`."""
+    """One session. Its state is the core, which changes only through a `Report`."""
 
     def __init__(self, core: Any) -> None:
         super().__init__()
@@ -43,8 +43,11 @@ class SessionActor(Actor):
         try:
             result = message.what(*message.args)
             core.settle()
-        except Exception as error:  # noqa: BLE001 -- it is the end of this session, and of no other
-            wrapped = AgentError(f"the session has failed: {type(error).__name__}: {text_of(error)}", agent=core.agent_name)
+        except Exception as error:  # noqa: BLE001 -- it ends this session, and no other
+            wrapped = AgentError(
+                f"the session has failed: {type(error).__name__}: {text_of(error)}",
+                agent=core.agent_name,
+            )
             wrapped.__cause__ = error
             core.fatal(error if core.is_known(error) else wrapped)
             return None
@@ -52,28 +55,39 @@ class SessionActor(Actor):
 
     def on_failure(self, exception_type: Any, exception_value: Any, traceback: Any) -> None:
         del exception_type, traceback
-        self.core.fatal(AgentError(f"the session has crashed: {type(exception_value).__name__}", agent=self.core.agent_name))
+        self.core.fatal(
+            AgentError(
+                f"the session has crashed: {type(exception_value).__name__}",
+                agent=self.core.agent_name,
+            )
+        )
 
     def on_drain(self, timeout: float) -> None:
-        """The system is left: let what is said and called end, then close. The child is busy for as long, so that the system waits."""
+        """Let the current response and calls end, then close.
+
+        The child is busy until then, so the system waits.
+        """
         del timeout
         self.spawn(_Drainer).tell(self.core)
 
     async def on_stop(self) -> None:  # type: ignore[override]  # a hook may be a coroutine
-        """The system ends this one, if it has not ended itself: what is under way ends in good order."""
+        """Close the session in an orderly way when the system ends it."""
         self.core.finish(None)
         await self.core.closed
 
 
 class _Drainer(Actor):
-    """Is busy until a session has closed."""
+    """Stays busy until a session has closed."""
 
     async def on_receive(self, message: Any) -> None:
         await message.drain()
 
 
 def deliver_report(ref: Any, report: Report) -> bool:
-    """Have it dealt with: at once, if nothing else is. Returns False, if the session takes nothing any more."""
+    """Deliver a report, at once if the actor is idle.
+
+    Returns False if the session accepts no more messages.
+    """
     cell: Cell = cell_of(ref)
     if not isinstance(cell, LoopCell) or not cell.mailbox.is_open:
         return False

@@ -1,7 +1,4 @@
-"""All parts of one session, put together.
-
-Owns: which part is which, and the change of the agent in charge. It must never do what one of its parts does.
-"""
+"""All parts of one session, assembled, and the change of the agent in charge."""
 
 from __future__ import annotations
 
@@ -68,7 +65,7 @@ class SessionCore(Life):
         self.watching.handoff(source, target)
 
     def said_in(self, response: Response) -> Message:
-        """What was said last, as a message."""
+        """Return the last message of the assistant."""
         del response
         for item in reversed(self.conversation.snapshot()):
             if isinstance(item, AssistantMessageItem):
@@ -78,7 +75,7 @@ class SessionCore(Life):
     # --- the agent in charge ---
 
     async def settings_of(self, agent: RealtimeAgent, *, first: bool = False) -> AgentSettings:
-        """What an agent wants in force."""
+        """Return the settings that an agent wants."""
         initial = self.model_config.get("initial_model_settings")
         layers = (self.config.get("model_settings"), initial)
         found = await agent_settings(agent, self.context, layers, first=initial if first else None)
@@ -86,15 +83,20 @@ class SessionCore(Life):
             return found
         flat = dict(found.flat)
         if flat.get("input_audio_transcription", ...) is None:
-            msg = f"agent {agent.name!r}: an input guardrail with run_in_parallel=False looks at what is said: leave input_audio_transcription on."
+            msg = (
+                f"agent {agent.name!r}: an input guardrail with run_in_parallel=False looks at "
+                "what is said: leave input_audio_transcription on."
+            )
             raise UsageError(msg, agent=agent.name)
-        detection: Mapping[str, Any] | None = flat.get("turn_detection", {"type": "semantic_vad", "interrupt_response": True})
+        detection: Mapping[str, Any] | None = flat.get(
+            "turn_detection", {"type": "semantic_vad", "interrupt_response": True}
+        )
         if detection is not None:
             flat["turn_detection"] = {**detection, "create_response": False}
         return replace(found, flat=flat)
 
     def connect_settings(self) -> dict[str, Any]:
-        """The settings of the current agent, complete: for a connection."""
+        """Return the complete settings of the current agent, for a connection."""
         flat = dict(self.current.flat)
         if "voice" not in flat and self._voice is not None:
             flat["voice"] = self._voice
@@ -103,7 +105,10 @@ class SessionCore(Life):
         return flat
 
     def sendable(self, changed: dict[str, Any]) -> dict[str, Any]:
-        """Of a change of settings, what the server takes: not another voice, once the assistant has spoken."""
+        """Return the changes that the server accepts.
+
+        After the assistant has spoken, the voice cannot change.
+        """
         if "voice" not in changed or not self._has_spoken():
             return changed
         voice = changed.pop("voice")
@@ -114,7 +119,10 @@ class SessionCore(Life):
             return {}
         if voice not in self._told_voices:
             self._told_voices.append(voice)
-            msg = f"the voice stays: once the assistant has spoken, the model takes no other, and {voice!r} was wanted. See voice_change='reconnect'."
+            msg = (
+                "the voice stays: once the assistant has spoken, the model takes no other, and "
+                f"{voice!r} was wanted. See voice_change='reconnect'."
+            )
             self.error(UsageError(msg), code="voice_kept")
         return changed
 
@@ -122,7 +130,7 @@ class SessionCore(Life):
         return any(not one.void for one in self.playback.items())
 
     def took_over(self, settings: AgentSettings) -> None:
-        """The settings of an agent are in force."""
+        """Record that the settings of an agent are in force."""
         before = self.in_force
         flat = {**before.flat, **settings.flat}
         for name in ("instructions", "prompt"):
@@ -135,11 +143,15 @@ class SessionCore(Life):
         self.outbox.format = flat.get("input_audio_format", PCM16)
         self.playback.set_format(flat.get("output_audio_format", PCM16))
         if before.agent is not settings.agent:
-            self.watching.call("on_agent_end", before.agent.hooks, before.agent, FINISHED, agent_name="on_end")
-            self.watching.call("on_agent_start", settings.agent.hooks, settings.agent, agent_name="on_start")
+            self.watching.call(
+                "on_agent_end", before.agent.hooks, before.agent, FINISHED, agent_name="on_end"
+            )
+            self.watching.call(
+                "on_agent_start", settings.agent.hooks, settings.agent, agent_name="on_start"
+            )
 
     def connected(self, *, known: bool) -> None:
-        """A connection has the settings of the current agent, and the conversation."""
+        """Handle a connection that has the current settings and the conversation."""
         if not known:
             replayed = self.link.replayed
             for call in self.calls.all.values():
@@ -151,10 +163,15 @@ class SessionCore(Life):
         self.handing.connected(self.link.dialled or self.current)
 
     def change_agent(self, agent: RealtimeAgent, waits: asyncio.Future[None]) -> None:
-        """The program puts another agent in charge."""
+        """Put another agent in charge, on request of the program."""
         self.handing.update(agent, waits)
 
-    def approve(self, call_id: str, always: bool, arguments: str | Mapping[str, object] | None) -> None:  # noqa: FBT001 -- a message's
+    def approve(
+        self,
+        call_id: str,
+        always: bool,  # noqa: FBT001 -- a message's parameter
+        arguments: str | Mapping[str, object] | None,
+    ) -> None:
         self.calls.approve(call_id, always, arguments)
 
     def reject(self, call_id: str, always: bool, message: str | None) -> None:  # noqa: FBT001 -- as above

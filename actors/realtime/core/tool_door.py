@@ -1,7 +1,6 @@
-"""What a tool can reach of the session that calls it.
+"""The part of a session that a tool can reach through its `ToolContext`.
 
-Owns: the door behind a `ToolContext` in a session. It must never let a tool wait for an answer in the middle: a call that needs one is made with
-`needs_approval`.
+A tool cannot interrupt for an answer during its call. A call that needs one uses `needs_approval`.
 """
 
 from __future__ import annotations
@@ -44,7 +43,6 @@ class _Door:
         self.run = run
         self.agent_name = agent.name
         self.options: tuple[Options, ...] = agent.fixed_options
-        # A call's idempotency key is made of these: the same one, in whichever process the session goes on.
         self.invocation = SimpleNamespace(id="realtime", run_path=(agent.name,))
         self.node = SimpleNamespace(agent=agent, name=agent.name)
         self._done: dict[str, object] = {}
@@ -59,8 +57,14 @@ class _Door:
     def is_alive(self) -> bool:
         return not self._system.closing
 
-    async def run_tool(self, function: Callable[[], T], tool: str, began: Callable[[], object] | None) -> T:
-        return await self._system.run_named(function, f"tool {tool} of agent {self.agent_name!r} in session {self.run.run_id}", began)
+    async def run_tool(
+        self, function: Callable[[], T], tool: str, began: Callable[[], object] | None
+    ) -> T:
+        return await self._system.run_named(
+            function,
+            f"tool {tool} of agent {self.agent_name!r} in session {self.run.run_id}",
+            began,
+        )
 
     async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
         if name not in self._done:
@@ -72,33 +76,61 @@ class _Door:
             await self.run.lease.make_sure()
 
     async def emit(self, event: AgentEvent) -> None:
-        """Pieces of a tool's result are not shown: the consumer of a session is given the whole."""
+        """Ignore parts of a tool's result. The consumer of a session receives the whole result."""
 
-    async def call_agent(self, node: Node, given: AgentInput, cast_key: object, *, shown: bool, tool: object) -> Outcome:
-        """Let a text agent play, as a tool of the one that speaks: a run of its own, with the session's values."""
+    async def call_agent(
+        self, node: Node, given: AgentInput, cast_key: object, *, shown: bool, tool: object
+    ) -> Outcome:
+        """Run a text agent as a tool of this agent, in its own run with the session's values."""
         del cast_key, shown, tool
         runner = Runner(node.agent, system=cast("Any", self._system))
-        result = await runner.run(given.messages, session_values=self.run.session.to_dict(), context=self.run.context)
+        result = await runner.run(
+            given.messages, session_values=self.run.session.to_dict(), context=self.run.context
+        )
         self.run.usage += result.usage
         if result.status == "interrupted":
-            msg = f"agent {node.name} waits for an answer, which it cannot be given in a session that speaks"
+            msg = (
+                f"agent {node.name} waits for an answer, which it cannot be given in a session "
+                "that speaks"
+            )
             raise ToolError(msg, agent=self.agent_name)
         for key, value in result.session_values.items():
             self.run.session[key] = value
-        return cast("Outcome", SimpleNamespace(kind="completed" if result.error is None else "failed", error=result.error, message=result.final_message))
+        return cast(
+            "Outcome",
+            SimpleNamespace(
+                kind="completed" if result.error is None else "failed",
+                error=result.error,
+                message=result.final_message,
+            ),
+        )
 
 
 class _CallDoor(CallDoor):
     __slots__ = ()
 
+    @property
+    def idempotency_key(self) -> str:
+        """A key that is the same in each process that continues the session.
+
+        A provider's ids are recorded with the session, and a restored session does not request a
+        call again.
+        """
+        return f"{self.agent.run.run_id}:{self.agent.invocation.id}:{self.call.id}"
+
     def interrupt(self, info: Any, state: Any) -> NoReturn:
-        msg = f"tool {self.call.name} asks in the middle of its call: in a session that speaks, make it @tool(needs_approval=...), and it is asked for before"
+        msg = (
+            f"tool {self.call.name} asks in the middle of its call: in a session that speaks, "
+            "make it @tool(needs_approval=...), and it is asked for before"
+        )
         raise ToolError(msg, message=self.call)
 
     def emit(self, event: AgentEvent) -> None:
-        """As above: the consumer is given the whole."""
+        """Ignore the event: the consumer receives the whole result."""
 
 
-def call_context(agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall) -> ToolContext:
-    """The context of one call."""
+def call_context(
+    agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall
+) -> ToolContext:
+    """Return the context of one call."""
     return ToolContext(_CallDoor(cast("AgentDoor", _Door(agent, run, system)), call, None))

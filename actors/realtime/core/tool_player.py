@@ -1,7 +1,7 @@
-"""One call of a tool, from its arguments to the text that the model is given.
+"""One call of a tool, from its arguments to the text for the model.
 
-Owns: approval, guardrails, time limits, retries, and the form of the output. It runs beside the session, and reports to it: it must never touch the
-session's state.
+It covers approval, guardrails, time limits, retries and the form of the output. It runs in a child
+task, and reports to the session without changing its state.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -18,9 +18,11 @@ from ....runtime.actor.host import Host
 from ....runtime.agent.run_context import RunContext
 from ....runtime.clock import Deadline
 from ....runtime.data.chat import ToolCall
+from ....runtime.data.value import table_of
 from ....runtime.errors import GuardrailTripped, ToolError, UsageError, text_of
 from ....runtime.maybe_await import maybe_await
 from ....runtime.tracing import Span
+from ...tools.approval import needs_approval
 from ...tools.tool import Tool, ToolArgumentsError
 from ...tools.tool_context import ToolContext, attempt_of, call_door_of
 from ...tools.tool_guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
@@ -34,38 +36,43 @@ _MOST: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a call: the text for the model, what the tool returned, and the error, if there was one."""
+    """The result of a call: the text for the model, the return value, and any error."""
 
     text: str
     output: Any = None
     error: BaseException | None = None
 
 
-async def wants_approval(tool: Any, agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall, *, guarded: bool) -> bool | Played:
-    """Whether it has to be asked for. What cannot be called is not asked for: that is its output."""
+async def wants_approval(
+    tool: Any, agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall, *, guarded: bool
+) -> bool | Played:
+    """Return whether the call needs approval.
+
+    A call that cannot be made is not submitted for approval. Its output is returned instead.
+    """
     needed = getattr(tool, "needs_approval", False)
     if not needed:
         return False
     try:
         if isinstance(tool, Tool):
-            tool.check_arguments(call.arguments)
-        if callable(needed):
-            arguments = json.loads(call.arguments or "{}")
-            if isinstance(tool, Tool):
-                needed = await maybe_await(needed(call_context(agent, run, system, call), arguments))
-            else:
-                needed = await maybe_await(needed(run, arguments, call.id))
+            needed = await needs_approval(tool, call_context(agent, run, system, call), call)
+        elif callable(needed):
+            needed = await maybe_await(needed(run, json.loads(call.arguments or "{}"), call.id))
         if needed and guarded and getattr(tool, "input_guardrails", None):
-            instead = await check_tool(tool.input_guardrails, ToolInputGuardrailData(run, agent, call))
+            instead = await check_tool(
+                tool.input_guardrails, ToolInputGuardrailData(run, agent, call)
+            )
             if instead is not None:
                 return Played(instead, instead)
-    except Exception as error:  # noqa: BLE001 -- told to the model, and to the consumer
+    except Exception as error:  # noqa: BLE001 -- reported to the model and to the consumer
         return _failed(error, call)
     return bool(needed)
 
 
-async def play_call(tool: Any, agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall, opening: Span) -> Played:
-    """Make the call, within that span."""
+async def play_call(
+    tool: Any, agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall, opening: Span
+) -> Played:
+    """Make the call within that span."""
     with opening as opened:
         try:
             if run.lease is not None:
@@ -79,13 +86,17 @@ async def play_call(tool: Any, agent: RealtimeAgent, run: RunContext, system: Ho
             if task is not None and task.cancelling():
                 raise
             opened.fail("cancelled from within")
-            return _failed(ToolError(f"tool {call.name} was cancelled from within", message=call), call, error)
-        except Exception as error:  # noqa: BLE001 -- told to the model, and to the consumer
-            opened.fail(type(error).__name__)
+            return _failed(
+                ToolError(f"tool {call.name} was cancelled from within", message=call), call, error
+            )
+        except Exception as error:  # noqa: BLE001 -- reported to the model and to the consumer
+            opened.fail(error)
             return _failed(error, call)
 
 
-async def _guarded(tool: Tool, agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall) -> Played:
+async def _guarded(
+    tool: Tool, agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall
+) -> Played:
     if tool.input_guardrails:
         instead = await check_tool(tool.input_guardrails, ToolInputGuardrailData(run, agent, call))
         if instead is not None:
@@ -93,13 +104,17 @@ async def _guarded(tool: Tool, agent: RealtimeAgent, run: RunContext, system: Ho
     output = await _attempts(tool, agent, run, system, call)
     text = output_text(output)
     if tool.output_guardrails:
-        instead = await check_tool(tool.output_guardrails, ToolOutputGuardrailData(run, agent, call, text))
+        instead = await check_tool(
+            tool.output_guardrails, ToolOutputGuardrailData(run, agent, call, text)
+        )
         if instead is not None:
             return Played(instead, instead)
     return Played(text, output)
 
 
-async def _attempts(tool: Tool, agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall) -> object:
+async def _attempts(
+    tool: Tool, agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall
+) -> object:
     attempt = 0
     context = call_context(agent, run, system, call)
     while True:
@@ -135,33 +150,45 @@ async def _attempt(tool: Tool, context: ToolContext, call: ToolCall, system: Hos
     except TimeoutError as error:
         if not deadline.expired:
             raise
-        done = "may still be at work, or may have been done: it was not waited for" if attempt.left_at_work else "was ended: it took longer"
+        done = (
+            "may still be at work, or may have been done: it was not waited for"
+            if attempt.left_at_work
+            else "was ended: it took longer"
+        )
         msg = f"tool {tool.name} {done} after {tool.timeout:g} s"
         raise ToolError(msg, message=call) from error
 
 
-async def _call_of_the_sdk(tool: Any, agent: RealtimeAgent, run: RunContext, call: ToolCall) -> object:
-    from ...agents_sdk.tool_context import ToolContext as SdkContext  # noqa: PLC0415 -- a tool of that spelling is there, so it is, too
+async def _call_of_the_sdk(
+    tool: Any, agent: RealtimeAgent, run: RunContext, call: ToolCall
+) -> object:
+    from agents.tool_context import ToolContext as SdkContext  # noqa: PLC0415 -- a tool of the SDK exists, so the SDK is installed
 
-    context: Any = SdkContext(run.context, tool_name=call.name, tool_call_id=call.id, tool_arguments=call.arguments)
+    context: Any = SdkContext(
+        run.context, tool_name=call.name, tool_call_id=call.id, tool_arguments=call.arguments
+    )
     context.agent = agent
     return await tool.on_invoke_tool(context, call.arguments)
 
 
 def output_text(output: object) -> str:
-    """What the model is given: text as it is, all else as JSON; what is very long is cut."""
+    """Return the text for the model: strings unchanged, other values as JSON.
+
+    A very long text is truncated.
+    """
     text = output if isinstance(output, str) else "" if output is None else _json(output)
     if len(text.encode()) > _MOST:
         cut = text.encode()[:_MOST].decode(errors="ignore")
-        return f"{cut}\n[cut: the output has {len(text):,} characters, and {_MOST // 1024} KiB are passed on]"
+        return (
+            f"{cut}\n[cut: the output has {len(text):,} characters, and {_MOST // 1024} KiB are "
+            "passed on]"
+        )
     return text
 
 
 def _json(output: object) -> str:
     if isinstance(output, BaseModel):
         return output.model_dump_json()
-    if is_dataclass(output) and not isinstance(output, type):
-        output = asdict(output)
     try:
         return json.dumps(output, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError) as error:
@@ -172,8 +199,8 @@ def _json(output: object) -> str:
 def _plain(value: object) -> object:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
+    if (table := table_of(value)) is not None:
+        return table
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, set | frozenset | tuple):
@@ -183,9 +210,13 @@ def _plain(value: object) -> object:
 
 
 def _failed(error: BaseException, call: ToolCall, cause: BaseException | None = None) -> Played:
-    """What the model is told of a failure: one line."""
+    """Return a failure, with a one-line text for the model."""
     known = isinstance(error, ToolError | UsageError | GuardrailTripped)
-    text = text_of(error) if known else f"tool {call.name} failed: {type(error).__name__}: {text_of(error)}"
+    text = (
+        text_of(error)
+        if known
+        else f"tool {call.name} failed: {type(error).__name__}: {text_of(error)}"
+    )
     if cause is not None:
         error.__cause__ = cause
     return Played(" ".join(text.split()), None, error)

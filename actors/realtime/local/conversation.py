@@ -1,6 +1,7 @@
-"""One connection of the local server: a session of the protocol, strictly.
+"""One connection of the local server: a strict session of the protocol.
 
-Owns: its settings, its conversation and its responses, and the refusal of what OpenAI's server refuses, with its codes. It must never be kinder than that.
+It holds the settings, the conversation and the responses, and refuses every message that OpenAI's
+server refuses, with the same code.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ....runtime.data.chat import new_id
+from ....runtime.tasks import start_task
 from .script import Call, Gate, Reply, Say, Write, spoken_text, usual_usage, words
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ _LONGEST_ID: Final = 32
 
 
 class Refusal(Exception):
-    """What the client has asked for cannot be."""
+    """The server refuses a request of the client."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -40,14 +42,20 @@ class ServerSession:
         self.server = server
         self.peer = peer
         self.id = f"sess_{new_id()}"
-        self.settings: dict[str, Any] = {"type": "realtime", "model": model, "tools": [], "output_modalities": ["audio"], "audio": {"input": {}, "output": {}}}
+        self.settings: dict[str, Any] = {
+            "type": "realtime",
+            "model": model,
+            "tools": [],
+            "output_modalities": ["audio"],
+            "audio": {"input": {}, "output": {}},
+        }
         self.items: list[dict[str, Any]] = []
-        self.audio_ms: dict[str, float] = {}  # of each item of the assistant's that has audio
+        self.audio_ms: dict[str, float] = {}  # of each assistant item with audio
         self.active: dict[str, Any] | None = None
         self.playing: set[asyncio.Task[None]] = set()
         self._play: asyncio.Task[None] | None = None
         self.buffer = bytearray()
-        self.heard: str | None = None  # what is being said, while one of them speaks
+        self.heard: str | None = None  # words of the current user speech
         self.speech_item: str | None = None
         self.has_spoken = False
 
@@ -58,18 +66,28 @@ class ServerSession:
         await self.peer.send({"event_id": f"event_{new_id()}", **message})
 
     async def handle(self, message: dict[str, Any]) -> None:
-        """Do what a message asks, or refuse it."""
+        """Handle a message, or refuse it."""
         event_id = message.get("event_id")
         try:
             handler = self._HANDLERS.get(message.get("type", ""))
             if handler is None:
-                raise Refusal("invalid_value", f"Invalid value: {message.get('type')!r}. Supported values are: {', '.join(sorted(self._HANDLERS))}.")  # noqa: TRY301
+                raise Refusal(  # noqa: TRY301
+                    "invalid_value",
+                    f"Invalid value: {message.get('type')!r}. Supported values are: "
+                    f"{', '.join(sorted(self._HANDLERS))}.",
+                )
             if (code := self.server.refusal_of(message)) is not None:
                 raise Refusal(code, f"{message['type']} was refused, as the script says")  # noqa: TRY301 -- as above
             await getattr(self, handler)(message)
         except Refusal as refusal:
             self.server.errors.append((refusal.code, message))
-            error = {"type": "invalid_request_error", "code": refusal.code, "message": str(refusal), "param": None, "event_id": event_id}
+            error = {
+                "type": "invalid_request_error",
+                "code": refusal.code,
+                "message": str(refusal),
+                "param": None,
+                "event_id": event_id,
+            }
             await self.send({"type": "error", "error": error})
 
     async def stop(self) -> None:
@@ -82,20 +100,37 @@ class ServerSession:
     async def _session_update(self, message: dict[str, Any]) -> None:
         wanted = message["session"]
         if wanted.get("type") != "realtime":
-            raise Refusal("missing_required_parameter", "Missing required parameter: 'session.type'.")
+            raise Refusal(
+                "missing_required_parameter", "Missing required parameter: 'session.type'."
+            )
         modalities = wanted.get("output_modalities")
         if modalities is not None and sorted(modalities) not in (["audio"], ["text"]):
-            raise Refusal("invalid_value", f"Invalid modalities: {modalities}. Supported combinations are: ['text'] and ['audio'].")
+            raise Refusal(
+                "invalid_value",
+                f"Invalid modalities: {modalities}. Supported combinations are: ['text'] and "
+                "['audio'].",
+            )
         names = set()
         for tool in wanted.get("tools", ()):
             if len(tool.get("description") or "") > _MOST_DESCRIPTION:
-                raise Refusal("string_above_max_length", f"Invalid 'session.tools[].description': at most {_MOST_DESCRIPTION} characters.")
+                raise Refusal(
+                    "string_above_max_length",
+                    f"Invalid 'session.tools[].description': at most {_MOST_DESCRIPTION} "
+                    "characters.",
+                )
             if tool["name"] in names:
                 raise Refusal("invalid_value", f"Duplicate tool name: {tool['name']}.")
             names.add(tool["name"])
         voice = wanted.get("audio", {}).get("output", {}).get("voice")
-        if voice is not None and self.has_spoken and voice != self.settings["audio"]["output"].get("voice"):
-            raise Refusal("cannot_update_voice", "Cannot update a conversation's voice if assistant audio is present.")
+        if (
+            voice is not None
+            and self.has_spoken
+            and voice != self.settings["audio"]["output"].get("voice")
+        ):
+            raise Refusal(
+                "cannot_update_voice",
+                "Cannot update a conversation's voice if assistant audio is present.",
+            )
         for name, value in wanted.items():
             if name != "audio":
                 self.settings[name] = value
@@ -104,11 +139,11 @@ class ServerSession:
         await self.send({"type": "session.updated", "session": {**self.settings, "id": self.id}})
 
     def _format(self, side: str) -> tuple[int, int]:
-        """Samples a second, and bytes of each."""
+        """Return the sample rate and the bytes of a sample."""
         kind = self.settings["audio"].get(side, {}).get("format", {}).get("type", "audio/pcm")
         return (24_000, 2) if kind == "audio/pcm" else (8_000, 1)
 
-    # --- what comes in ---
+    # --- input ---
 
     async def _append(self, message: dict[str, Any]) -> None:
         if len(message["audio"]) > _MOST_APPEND:
@@ -131,20 +166,35 @@ class ServerSession:
     async def _detect(self, text: str | None, detection: Mapping[str, Any]) -> None:
         if text and self.heard is None:
             self.heard, self.speech_item = text, _item_id()
-            await self.send({"type": "input_audio_buffer.speech_started", "audio_start_ms": 0, "item_id": self.speech_item})
+            await self.send(
+                {
+                    "type": "input_audio_buffer.speech_started",
+                    "audio_start_ms": 0,
+                    "item_id": self.speech_item,
+                }
+            )
             if self.active is not None and detection.get("interrupt_response", True):
                 await self._end_active("cancelled", "turn_detected")
         elif text:
             self.heard = f"{self.heard} {text}"
         elif text == "" and self.heard is not None:
-            await self.send({"type": "input_audio_buffer.speech_stopped", "audio_end_ms": 0, "item_id": self.speech_item})
+            await self.send(
+                {
+                    "type": "input_audio_buffer.speech_stopped",
+                    "audio_end_ms": 0,
+                    "item_id": self.speech_item,
+                }
+            )
             await self._commit_buffer()
             if detection.get("create_response", True) and self.active is None:
                 await self.respond({})
 
     async def _commit(self, message: dict[str, Any]) -> None:
         if not self.buffer:
-            raise Refusal("input_audio_buffer_commit_empty", "Error committing input audio buffer: buffer too small.")
+            raise Refusal(
+                "input_audio_buffer_commit_empty",
+                "Error committing input audio buffer: buffer too small.",
+            )
         await self._commit_buffer()
 
     async def _clear(self, message: dict[str, Any]) -> None:
@@ -156,22 +206,51 @@ class ServerSession:
         self.buffer.clear()
         self.heard = self.speech_item = None
         previous = self.items[-1]["id"] if self.items else None
-        await self.send({"type": "input_audio_buffer.committed", "item_id": item_id, "previous_item_id": previous})
-        item = {"id": item_id, "type": "message", "role": "user", "status": "completed", "content": [{"type": "input_audio", "transcript": None}]}
+        await self.send(
+            {
+                "type": "input_audio_buffer.committed",
+                "item_id": item_id,
+                "previous_item_id": previous,
+            }
+        )
+        item = {
+            "id": item_id,
+            "type": "message",
+            "role": "user",
+            "status": "completed",
+            "content": [{"type": "input_audio", "transcript": None}],
+        }
         await self._add(item)
         if self.settings["audio"].get("input", {}).get("transcription"):
             await self.server.transcribe(self, item, text)
 
     async def transcribed(self, item: dict[str, Any], text: str, *, failed: bool = False) -> None:
-        """What was said is known, or cannot be."""
+        """Set the transcript of an item, or report that it failed."""
         kind = "conversation.item.input_audio_transcription"
         if failed:
-            error = {"type": "transcription_error", "code": "audio_unintelligible", "message": "it cannot be understood"}
-            await self.send({"type": f"{kind}.failed", "item_id": item["id"], "content_index": 0, "error": error})
+            error = {
+                "type": "transcription_error",
+                "code": "audio_unintelligible",
+                "message": "it cannot be understood",
+            }
+            await self.send(
+                {
+                    "type": f"{kind}.failed",
+                    "item_id": item["id"],
+                    "content_index": 0,
+                    "error": error,
+                }
+            )
             return
         item["content"][0]["transcript"] = text
         await self.send(
-            {"type": f"{kind}.completed", "item_id": item["id"], "content_index": 0, "transcript": text, "usage": {"type": "tokens", "total_tokens": 3}}
+            {
+                "type": f"{kind}.completed",
+                "item_id": item["id"],
+                "content_index": 0,
+                "transcript": text,
+                "usage": {"type": "tokens", "total_tokens": 3},
+            }
         )
 
     # --- the conversation ---
@@ -187,12 +266,21 @@ class ServerSession:
             index = next(number for number, one in enumerate(self.items) if one["id"] == previous)
             before = previous
             self.items.insert(index + 1, item)
-        await self.send({"type": "conversation.item.added", "previous_item_id": before, "item": item})
+        await self.send(
+            {"type": "conversation.item.added", "previous_item_id": before, "item": item}
+        )
 
     async def _create_item(self, message: dict[str, Any]) -> None:
-        item = {"id": _item_id(), "object": "realtime.item", "status": "completed", **message["item"]}
+        item = {
+            "id": _item_id(),
+            "object": "realtime.item",
+            "status": "completed",
+            **message["item"],
+        }
         if len(item["id"]) > _LONGEST_ID and "id" in message["item"]:
-            raise Refusal("string_above_max_length", f"Invalid 'item.id': at most {_LONGEST_ID} characters.")
+            raise Refusal(
+                "string_above_max_length", f"Invalid 'item.id': at most {_LONGEST_ID} characters."
+            )
         if self.find(item["id"]) is not None:
             raise Refusal("item_already_exists", f"Item with id {item['id']!r} is there already.")
         previous = message.get("previous_item_id")
@@ -201,9 +289,17 @@ class ServerSession:
         if item["type"] == "function_call_output":
             calls = {one.get("call_id") for one in self.items if one["type"] == "function_call"}
             if item["call_id"] not in calls:
-                raise Refusal("invalid_tool_call_id", f"Tool call ID {item['call_id']!r} not found in conversation.")
-            if any(one["type"] == "function_call_output" and one["call_id"] == item["call_id"] for one in self.items):
-                raise Refusal("duplicate_output", f"Tool call {item['call_id']!r} has an output already.")
+                raise Refusal(
+                    "invalid_tool_call_id",
+                    f"Tool call ID {item['call_id']!r} not found in conversation.",
+                )
+            if any(
+                one["type"] == "function_call_output" and one["call_id"] == item["call_id"]
+                for one in self.items
+            ):
+                raise Refusal(
+                    "duplicate_output", f"Tool call {item['call_id']!r} has an output already."
+                )
             if not isinstance(item["output"], str):
                 raise Refusal("invalid_type", "Invalid type for 'item.output': expected a string.")
         elif item["type"] == "message":
@@ -211,38 +307,68 @@ class ServerSession:
         elif item["type"] != "function_call":
             raise Refusal("invalid_value", f"Invalid value: {item['type']!r}.")
         await self._add(item, previous)
-        await self.send({"type": "conversation.item.done", "previous_item_id": previous, "item": item})
+        await self.send(
+            {"type": "conversation.item.done", "previous_item_id": previous, "item": item}
+        )
 
     def _check_content(self, item: dict[str, Any]) -> None:
-        allowed = {"user": {"input_text", "input_audio", "input_image"}, "system": {"input_text"}, "assistant": {"output_text"}}[item["role"]]
+        allowed = {
+            "user": {"input_text", "input_audio", "input_image"},
+            "system": {"input_text"},
+            "assistant": {"output_text"},
+        }[item["role"]]
         for part in item["content"]:
             if part["type"] not in allowed:
-                raise Refusal("invalid_value", f"Invalid value: {part['type']!r}. A message of the {item['role']}'s takes {sorted(allowed)}.")
+                raise Refusal(
+                    "invalid_value",
+                    f"Invalid value: {part['type']!r}. A message of the {item['role']}'s "
+                    f"takes {sorted(allowed)}.",
+                )
 
     async def _delete_item(self, message: dict[str, Any]) -> None:
         item = self.find(message["item_id"])
         if item is None:
-            raise Refusal("item_delete_invalid_item_id", f"Error deleting item: the item with id {message['item_id']!r} does not exist.")
+            raise Refusal(
+                "item_delete_invalid_item_id",
+                f"Error deleting item: the item with id {message['item_id']!r} does not exist.",
+            )
         self.items.remove(item)
         await self.send({"type": "conversation.item.deleted", "item_id": item["id"]})
 
     async def _retrieve_item(self, message: dict[str, Any]) -> None:
         item = self.find(message["item_id"])
         if item is None:
-            raise Refusal("item_retrieve_invalid_item_id", f"Error retrieving item: the item with id {message['item_id']!r} does not exist.")
+            raise Refusal(
+                "item_retrieve_invalid_item_id",
+                f"Error retrieving item: the item with id {message['item_id']!r} does not exist.",
+            )
         await self.send({"type": "conversation.item.retrieved", "item": item})
 
     async def _truncate_item(self, message: dict[str, Any]) -> None:
         item_id, end = message["item_id"], message["audio_end_ms"]
         item = self.find(item_id)
         if item is None or item_id not in self.audio_ms:
-            raise Refusal("item_truncate_invalid_item_id", f"Only model output audio messages can be truncated, and {item_id!r} is none.")
+            raise Refusal(
+                "item_truncate_invalid_item_id",
+                f"Only model output audio messages can be truncated, and {item_id!r} is none.",
+            )
         if end > self.audio_ms[item_id]:
-            raise Refusal("invalid_value", f"Audio content of {self.audio_ms[item_id]:g}ms is already shorter than {end}ms")
+            raise Refusal(
+                "invalid_value",
+                f"Audio content of {self.audio_ms[item_id]:g}ms is already shorter than {end}ms",
+            )
         self.audio_ms[item_id] = end
-        item["content"] = [{"type": "output_audio", "transcript": None}]  # it forgets the words
+        # the transcript is discarded
+        item["content"] = [{"type": "output_audio", "transcript": None}]
         self.server.truncations.append((item_id, end))
-        await self.send({"type": "conversation.item.truncated", "item_id": item_id, "content_index": message["content_index"], "audio_end_ms": end})
+        await self.send(
+            {
+                "type": "conversation.item.truncated",
+                "item_id": item_id,
+                "content_index": message["content_index"],
+                "audio_end_ms": end,
+            }
+        )
 
     # --- responses ---
 
@@ -250,12 +376,17 @@ class ServerSession:
         options = message.get("response") or {}
         if options.get("conversation") != "none" and self.active is not None:
             code = "conversation_already_has_active_response"
-            raise Refusal(code, f"Conversation already has an active response in progress: {self.active['id']}.")
+            raise Refusal(
+                code,
+                f"Conversation already has an active response in progress: {self.active['id']}.",
+            )
         await self.respond(options)
 
     async def _cancel_response(self, message: dict[str, Any]) -> None:
         if self.active is None or message.get("response_id") not in (None, self.active["id"]):
-            raise Refusal("response_cancel_not_active", "Cancellation failed: no active response found")
+            raise Refusal(
+                "response_cancel_not_active", "Cancellation failed: no active response found"
+            )
         await self._end_active("cancelled", "client_cancelled")
 
     async def _end_active(self, status: str, reason: str) -> None:
@@ -264,11 +395,11 @@ class ServerSession:
             response["ending"] = (status, reason)
             play.cancel()
             await asyncio.gather(play, return_exceptions=True)
-            if self.active is response:  # it was cancelled before it had begun to speak
+            if self.active is response:  # cancelled before the reply started
                 await self._finish(response, status, reason, None, None)
 
     async def respond(self, options: dict[str, Any]) -> None:
-        """Begin a response."""
+        """Start a response."""
         outside = options.get("conversation") == "none"
         response: dict[str, Any] = {
             "id": f"resp_{new_id()}",
@@ -282,7 +413,7 @@ class ServerSession:
             self.active = response
         await self.send({"type": "response.created", "response": dict(response)})
         reply = self.server.next_reply(self, options)
-        task = asyncio.get_running_loop().create_task(self._answer(response, reply, outside=outside))
+        task = start_task(self._answer(response, reply, outside=outside), "a scripted reply")
         self.playing.add(task)
         task.add_done_callback(self.playing.discard)
         if not outside:
@@ -300,7 +431,14 @@ class ServerSession:
                 item = self._item_for(part)
                 if not outside:
                     await self._add(item)
-                await self.send({"type": "response.output_item.added", "response_id": response["id"], "output_index": 0, "item": item})
+                await self.send(
+                    {
+                        "type": "response.output_item.added",
+                        "response_id": response["id"],
+                        "output_index": 0,
+                        "item": item,
+                    }
+                )
                 await self._speak(response["id"], item, part)
                 await self._item_done(response, item, "completed")
                 item = None
@@ -312,25 +450,74 @@ class ServerSession:
                 await self._item_done(response, item, "incomplete")
         await self._finish(response, status, reason, reply.code, reply.usage)
 
-    async def _finish(self, response: dict[str, Any], status: str, reason: str | None, code: str | None, usage: Mapping[str, Any] | None) -> None:
+    async def _finish(
+        self,
+        response: dict[str, Any],
+        status: str,
+        reason: str | None,
+        code: str | None,
+        usage: Mapping[str, Any] | None,
+    ) -> None:
         if self.active is response:
             self.active = self._play = None
         details: dict[str, Any] = {"type": status, **({"reason": reason} if reason else {})}
         if status == "failed":
             details["error"] = {"type": "server_error", "code": code or "server_error"}
-        await self.send({"type": "response.done", "response": {**response, "status": status, "status_details": details, "usage": usage or usual_usage()}})
+        await self.send(
+            {
+                "type": "response.done",
+                "response": {
+                    **response,
+                    "status": status,
+                    "status_details": details,
+                    "usage": usage or usual_usage(),
+                },
+            }
+        )
 
     def _item_for(self, part: Say | Write | Call) -> dict[str, Any]:
-        item: dict[str, Any] = {"id": _item_id(), "object": "realtime.item", "status": "in_progress"}
+        item: dict[str, Any] = {
+            "id": _item_id(),
+            "object": "realtime.item",
+            "status": "in_progress",
+        }
         if isinstance(part, Call):
-            return {**item, "id": part.item_id or item["id"], "type": "function_call", "name": part.name, "call_id": part.call_id, "arguments": ""}
+            return {
+                **item,
+                "id": part.item_id or item["id"],
+                "type": "function_call",
+                "name": part.name,
+                "call_id": part.call_id,
+                "arguments": "",
+            }
         return {**item, "type": "message", "role": "assistant", "content": []}
 
-    async def _speak(self, response_id: str, item: dict[str, Any], part: Say | Write | Call) -> None:
-        at = {"response_id": response_id, "item_id": item["id"], "output_index": 0, "content_index": 0}
+    async def _speak(
+        self, response_id: str, item: dict[str, Any], part: Say | Write | Call
+    ) -> None:
+        at = {
+            "response_id": response_id,
+            "item_id": item["id"],
+            "output_index": 0,
+            "content_index": 0,
+        }
         if isinstance(part, Call):
-            await self.send({"type": "response.function_call_arguments.delta", **at, "call_id": part.call_id, "delta": part.arguments})
-            await self.send({"type": "response.function_call_arguments.done", **at, "call_id": part.call_id, "arguments": part.arguments})
+            await self.send(
+                {
+                    "type": "response.function_call_arguments.delta",
+                    **at,
+                    "call_id": part.call_id,
+                    "delta": part.arguments,
+                }
+            )
+            await self.send(
+                {
+                    "type": "response.function_call_arguments.done",
+                    **at,
+                    "call_id": part.call_id,
+                    "arguments": part.arguments,
+                }
+            )
             item["arguments"] = part.arguments
             return
         if isinstance(part, Write):
@@ -355,19 +542,30 @@ class ServerSession:
             until = len(spoken) * (number + 1) // count
             for word in spoken[sent:until]:
                 item["content"][0]["transcript"] += word
-                await self.send({"type": "response.output_audio_transcript.delta", **at, "delta": word})
+                await self.send(
+                    {"type": "response.output_audio_transcript.delta", **at, "delta": word}
+                )
             sent = until
             ms = min(part.chunk_ms, part.ms - number * part.chunk_ms)
             self.audio_ms[item["id"]] += ms
             audio = base64.b64encode(b"\2" * (ms * rate // 1000 * width)).decode()
             await self.send({"type": "response.output_audio.delta", **at, "delta": audio})
         await self.send({"type": "response.output_audio.done", **at})
-        await self.send({"type": "response.output_audio_transcript.done", **at, "transcript": part.text})
+        await self.send(
+            {"type": "response.output_audio_transcript.done", **at, "transcript": part.text}
+        )
 
     async def _item_done(self, response: dict[str, Any], item: dict[str, Any], status: str) -> None:
         item["status"] = status
         response["output"].append(item)
-        await self.send({"type": "response.output_item.done", "response_id": response["id"], "output_index": 0, "item": item})
+        await self.send(
+            {
+                "type": "response.output_item.done",
+                "response_id": response["id"],
+                "output_index": 0,
+                "item": item,
+            }
+        )
 
     _HANDLERS: Final[Mapping[str, str]] = MappingProxyType(
         {

@@ -1,7 +1,4 @@
-"""What the local server is to say, and what is to go wrong.
-
-Owns: replies, their parts, faults, and speech that the server's voice detection understands. It must never send anything.
-"""
+"""The script of the local server: replies, faults, and audio for its voice detection."""
 
 from __future__ import annotations
 
@@ -12,14 +9,30 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ....runtime.data.chat import new_id
 
-__all__ = ["Call", "Fault", "Gate", "Part", "Reply", "Say", "Write", "silence", "speech", "spoken_text", "usual_usage", "words"]
+__all__ = [
+    "Call",
+    "Fault",
+    "Gate",
+    "Part",
+    "Reply",
+    "Say",
+    "Write",
+    "silence",
+    "speech",
+    "spoken_text",
+    "usual_usage",
+    "words",
+]
 
 _MARK: Final = b"\x7f\x7eSPEECH:"
 
 
 @dataclass(frozen=True)
 class Say:
-    """Speech: so many milliseconds, and its transcript. `word_gate` is awaited before each word but the first."""
+    """Speech: a transcript and its length in milliseconds.
+
+    `gate` is awaited before each chunk except the first.
+    """
 
     text: str
     ms: int = 200
@@ -29,7 +42,7 @@ class Say:
 
 @dataclass(frozen=True)
 class Write:
-    """Text."""
+    """A text."""
 
     text: str
 
@@ -46,13 +59,13 @@ class Call:
 
 @dataclass(frozen=True)
 class Gate:
-    """Go on when this is set. `reached` is set before the wait."""
+    """Waits until the event is set. `reached` is set before the wait."""
 
     event: asyncio.Event = field(default_factory=asyncio.Event)
     reached: asyncio.Event = field(default_factory=asyncio.Event)
 
     def open(self) -> None:
-        """Let it go on."""
+        """Let the reply continue."""
         self.event.set()
 
 
@@ -61,14 +74,20 @@ Part: TypeAlias = Say | Write | Call | Gate
 
 @dataclass(frozen=True, init=False)
 class Reply:
-    """One response, part by part."""
+    """One response, as a list of parts."""
 
     parts: tuple[Part, ...]
     status: Literal["completed", "failed", "incomplete"] = "completed"
     code: str | None = None
     usage: Mapping[str, Any] | None = None
 
-    def __init__(self, *parts: Part, status: Any = "completed", code: str | None = None, usage: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        *parts: Part,
+        status: Any = "completed",
+        code: str | None = None,
+        usage: Mapping[str, Any] | None = None,
+    ) -> None:
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "status", status)
         object.__setattr__(self, "code", code)
@@ -77,12 +96,19 @@ class Reply:
 
 @dataclass
 class Fault:
-    """What happens at the `nth` message of that type, or of any: a close with a code, a reset, a message that is swallowed or doubled, or a function of yours.
+    """A fault at the `nth` message of that type, or of any type.
 
-    `side` says whose message it is; it is acted upon in place of handling or sending the message, with `after=True` behind it.
+    The action is a close code, a reset, a swallowed or duplicated message, or a function. `side` is
+    the sender of the message. The action replaces the handling or sending of the message; with
+    `after=True` it follows it.
     """
 
-    action: int | Literal["reset", "swallow", "double"] | str | Callable[[Any, dict[str, Any]], Awaitable[object]]  # noqa: PYI051 -- a text is sent as it is
+    action: (
+        int
+        | Literal["reset", "swallow", "double"]  # noqa: PYI051 -- any other string is sent verbatim
+        | str
+        | Callable[[Any, dict[str, Any]], Awaitable[object]]
+    )
     type: str | None = None
     side: Literal["client", "server"] = "client"
     nth: int = 1
@@ -91,7 +117,7 @@ class Fault:
     done: bool = False
 
     def applies(self, side: str, kind: str) -> bool:
-        """Whether this is the message."""
+        """Return whether the fault applies to this message."""
         if self.done or side != self.side or (self.type is not None and self.type != kind):
             return False
         self.seen += 1
@@ -100,7 +126,7 @@ class Fault:
 
 
 def speech(text: str, ms: int = 200, *, sample_bytes: int = 2) -> bytes:
-    """Audio in which the server's voice detection finds these words."""
+    """Return audio in which the server's voice detection finds these words."""
     head = _MARK + text.encode() + b"\0"
     size = ms * (48 if sample_bytes == 2 else 8)  # noqa: PLR2004 -- 16 bits
     body = head + b"\1" * max(0, size - len(head))
@@ -108,19 +134,19 @@ def speech(text: str, ms: int = 200, *, sample_bytes: int = 2) -> bytes:
 
 
 def silence(ms: int = 200, *, sample_bytes: int = 2) -> bytes:
-    """Audio in which it finds the end of what was spoken."""
+    """Return audio in which the voice detection finds the end of speech."""
     return b"\0" * (ms * (48 if sample_bytes == 2 else 8))  # noqa: PLR2004 -- as above
 
 
 def spoken_text(audio: bytes) -> str | None:
-    """The words in a chunk of audio; empty for silence, None for speech that goes on."""
+    """Return the words in a chunk of audio; empty for silence, None for continued speech."""
     if audio.startswith(_MARK):
         return audio[len(_MARK) :].split(b"\0", 1)[0].decode()
     return "" if not any(audio[:64]) else None
 
 
 def usual_usage() -> dict[str, Any]:
-    """What each response costs."""
+    """Return the default usage of a response."""
     return {
         "total_tokens": 15,
         "input_tokens": 10,
@@ -131,6 +157,8 @@ def usual_usage() -> dict[str, Any]:
 
 
 def words(text: str) -> list[str]:
-    """A text, word by word."""
+    """Split a text into words."""
     pieces = text.split(" ")
-    return [piece + (" " if number < len(pieces) - 1 else "") for number, piece in enumerate(pieces)]
+    return [
+        piece + (" " if number < len(pieces) - 1 else "") for number, piece in enumerate(pieces)
+    ]

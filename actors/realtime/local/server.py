@@ -1,6 +1,6 @@
-"""A realtime server on this machine, for tests, examples and benchmarks: no key, no network.
+"""A local realtime server for tests, examples and benchmarks, without a key or a network.
 
-Owns: its websocket, its script of replies and faults, and what it has seen. It must never answer by a model.
+It replies from a script of replies and faults, not from a model, and logs all messages.
 """
 
 from __future__ import annotations
@@ -23,25 +23,36 @@ ReplyLike: TypeAlias = "Reply | Callable[[ServerSession, dict[str, Any]], Reply]
 
 
 class LocalRealtimeServer:
-    """Speaks OpenAI's realtime protocol on loopback, and refuses what OpenAI's server refuses.
+    """Implements OpenAI's realtime protocol on loopback, with the checks of OpenAI's server.
 
         async with LocalRealtimeServer([Reply(Say("Hello."))]) as server:
-            session = RealtimeRunner(agent, model=OpenAIRealtimeModel(base_url=server.base_url, api_key="none")).run()
+            model = OpenAIRealtimeModel(base_url=server.base_url, api_key="none")
+            session = RealtimeRunner(agent, model=model).run()
 
-    Each response is the next of `replies`; when they are used up, `otherwise`. `log` has all messages of both sides, as `(side, connection, message)`;
-    `errors` what clients have earned.
+    Each response is the next of `replies`, or `otherwise` once they are used up. `log` contains all
+    messages of both sides, as `(side, connection, message)`. `errors` contains the refused messages
+    of clients.
     """
 
-    def __init__(self, replies: Sequence[ReplyLike] = (), *, otherwise: ReplyLike | None = None, faults: Sequence[Fault] | None = None) -> None:
+    def __init__(
+        self,
+        replies: Sequence[ReplyLike] = (),
+        *,
+        otherwise: ReplyLike | None = None,
+        faults: Sequence[Fault] | None = None,
+    ) -> None:
         self.replies: deque[ReplyLike] = deque(replies)
         self.otherwise: ReplyLike = otherwise or Reply(Say("All right."))
         self.faults = list(faults or ())
         self.handshakes: deque[int | asyncio.Event] = deque()
-        """What becomes of the next handshakes: a status such as 401, or an event that is waited for; 0 lets one through."""
+        """The outcomes of the next handshakes: a status such as 401, or an event to wait for.
+
+        0 accepts the handshake.
+        """
         self.refusals: dict[str, str] = {}
-        """Which kinds of messages are refused, once, and with which code."""
+        """The error codes for kinds of messages that are refused once."""
         self.transcriptions: Callable[[ServerSession, dict[str, Any], str], Any] | None = None
-        """Called in place of transcribing at once."""
+        """Called instead of transcribing at once."""
         self.sessions: list[ServerSession] = []
         self.log: list[tuple[str, int, dict[str, Any]]] = []
         self.errors: list[tuple[str, dict[str, Any]]] = []
@@ -64,7 +75,12 @@ class LocalRealtimeServer:
         self._port = self._runner.addresses[0][1]
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         for session in self.sessions:
             session.peer.abort()
             await session.stop()
@@ -73,31 +89,35 @@ class LocalRealtimeServer:
 
     @property
     def base_url(self) -> str:
-        """What a model is given as its `base_url`."""
+        """The `base_url` for a model."""
         return f"ws://127.0.0.1:{self._port}/v1"
 
     @property
     def url(self) -> str:
-        """What `model_config` is given as `url`."""
+        """The `url` for `model_config`."""
         return f"{self.base_url}/realtime?model=gpt-realtime-2.1"
 
     @property
     def session(self) -> ServerSession:
-        """The connection that was made last."""
+        """The newest connection."""
         return self.sessions[-1]
 
     def sent(self, kind: str | None = None, connection: int | None = None) -> list[dict[str, Any]]:
-        """What clients have sent, of that type."""
-        return [one for side, number, one in self.log if side == "client" and kind in (None, one.get("type")) and connection in (None, number)]
+        """Return the messages of that type that clients have sent."""
+        return [
+            one
+            for side, number, one in self.log
+            if side == "client" and kind in (None, one.get("type")) and connection in (None, number)
+        ]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until that holds; it is looked at after each message."""
+        """Wait until the condition holds. It is checked after each message."""
         while not condition():
             self._changed.clear()
             await self._changed.wait()
 
     async def until_sent(self, kind: str, count: int = 1) -> list[dict[str, Any]]:
-        """Wait until clients have sent so many messages of that type."""
+        """Wait until clients have sent `count` messages of that type."""
         await self.until(lambda: len(self.sent(kind)) >= count)
         return self.sent(kind)
 
@@ -133,7 +153,7 @@ class LocalRealtimeServer:
                 if message.type is WSMsgType.TEXT:
                     await self._take(session, json.loads(message.data))
         except ConnectionError:
-            pass  # the client is gone, or a fault has ended it
+            pass  # the client is gone, or a fault has ended the connection
         finally:
             peer.is_open = False
             await session.stop()
@@ -143,7 +163,9 @@ class LocalRealtimeServer:
     async def _take(self, session: ServerSession, message: dict[str, Any]) -> None:
         if self.keeps_log:
             self.log.append(("client", session.peer.number, message))
-        fault = next((one for one in self.faults if one.applies("client", message.get("type", ""))), None)
+        fault = next(
+            (one for one in self.faults if one.applies("client", message.get("type", ""))), None
+        )
         if fault is None or fault.after or fault.action == "double":
             await session.handle(message)
         if fault is not None:
@@ -151,16 +173,22 @@ class LocalRealtimeServer:
         self._changed.set()
 
     def note(self, number: int, message: dict[str, Any]) -> None:
-        """Note what was sent."""
+        """Log a sent message."""
         if self.keeps_log:
             self.log.append(("server", number, message))
         self._changed.set()
 
 
 class Peer:
-    """The way to one client."""
+    """The connection to one client."""
 
-    def __init__(self, server: LocalRealtimeServer, socket: web.WebSocketResponse, request: web.Request, number: int) -> None:
+    def __init__(
+        self,
+        server: LocalRealtimeServer,
+        socket: web.WebSocketResponse,
+        request: web.Request,
+        number: int,
+    ) -> None:
         self.server = server
         self.number = number
         self.is_open = True
@@ -168,7 +196,9 @@ class Peer:
         self._request = request
 
     async def send(self, message: dict[str, Any]) -> None:
-        fault = next((one for one in self.server.faults if one.applies("server", message["type"])), None)
+        fault = next(
+            (one for one in self.server.faults if one.applies("server", message["type"])), None
+        )
         if fault is None or fault.after or fault.action == "double":
             await self._put(message)
             if fault is not None and fault.action == "double":
@@ -183,17 +213,17 @@ class Peer:
         await self.send_text(json.dumps(message))
 
     async def send_text(self, text: str) -> None:
-        """Send this as it is."""
+        """Send a text verbatim."""
         if self.is_open:
             await self._socket.send_str(text)
 
     async def send_bytes(self, data: bytes) -> None:
-        """Send this as it is, in a binary frame."""
+        """Send bytes verbatim, in a binary frame."""
         if self.is_open:
             await self._socket.send_bytes(data)
 
     async def suffer(self, fault: Fault, message: dict[str, Any]) -> None:
-        """Have it go wrong."""
+        """Perform the action of a fault."""
         action = fault.action
         if isinstance(action, int):
             await self.close(action)
@@ -207,12 +237,12 @@ class Peer:
             await action(self, message)
 
     async def close(self, code: int = 1000) -> None:
-        """Close as agreed, with a code."""
+        """Close the connection normally, with a code."""
         self.is_open = False
         await self._socket.close(code=code)
 
     def abort(self) -> None:
-        """Break off, as a network does."""
+        """Abort the connection, like a network failure."""
         self.is_open = False
         if self._request.transport is not None:
             self._request.transport.abort()

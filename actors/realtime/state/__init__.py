@@ -1,14 +1,12 @@
-"""What a session holds, as plain values: none of it waits, and none knows the session.
+"""The state of a session, as plain values. Nothing here waits, sends, stores or knows the session.
 
-Owns, each importing only from those above it:
+Each module imports only from those listed above it:
 
-    settings       what holds in a connection, and the difference between two
-    event_queue    what waits for the consumer
-    outbox         what waits to be written
-    conversation   what was said
-    playback       what was heard of it
-    replay         what a new connection is told
-    recorded       a session as the store has it
-
-It must never send anything, nor write to a store.
+    settings          the settings of a connection, and the difference between two
+    event_queue       events that wait for the consumer
+    outbox            messages that wait to be sent
+    conversation      the items of the conversation
+    playback          the part of the audio that was heard
+    replay            the items for a new connection
+    recorded          a session as recorded in the store
 """

@@ -1,6 +1,6 @@
-"""What was said in a session, in its order.
+"""The items of a session's conversation, in order.
 
-Owns: the items, by whom they follow, and what of a known text is kept when an item is told of anew. It must never send anything, nor know an agent.
+When an item is updated, known text that the update lacks is preserved.
 """
 
 from __future__ import annotations
@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from ..items import AssistantAudio, AssistantMessageItem, AssistantText, InputAudio, RealtimeItem, RealtimeToolCallItem, UserMessageItem, text_of_item
+from ..items import (
+    AssistantAudio,
+    AssistantMessageItem,
+    AssistantText,
+    InputAudio,
+    RealtimeItem,
+    RealtimeToolCallItem,
+    UserMessageItem,
+    text_of_item,
+)
 
 __all__ = ["Conversation", "heard_part"]
 
@@ -21,8 +30,8 @@ class Conversation:
     def __init__(self) -> None:
         self._order: list[str] = []
         self._items: dict[str, RealtimeItem] = {}
-        self._growing: dict[str, list[str]] = {}  # texts that grow, in pieces
-        self._cut: dict[str, str] = {}  # what was heard of those that were interrupted
+        self._growing: dict[str, list[str]] = {}  # deltas of growing texts
+        self._cut: dict[str, str] = {}  # heard text of interrupted items
 
     def __len__(self) -> int:
         return len(self._order)
@@ -31,7 +40,7 @@ class Conversation:
         return item_id in self._items
 
     def snapshot(self) -> tuple[RealtimeItem, ...]:
-        """All items, as they are now."""
+        """Return all items in their current state."""
         for item_id in tuple(self._growing):
             self.settle(item_id)
         return tuple(self._items[one] for one in self._order)
@@ -42,7 +51,7 @@ class Conversation:
         return self._items.get(item_id)
 
     def find_call(self, call_id: str) -> RealtimeToolCallItem | None:
-        """The item of a call; the newest, if a server should have given the id twice."""
+        """Return the item of a call; the newest if a server has used the id twice."""
         for item_id in reversed(self._order):
             item = self._items[item_id]
             if isinstance(item, RealtimeToolCallItem) and item.call_id == call_id:
@@ -50,7 +59,10 @@ class Conversation:
         return None
 
     def put(self, item: RealtimeItem) -> bool:
-        """Add an item behind the one that it follows, or take what is new of it. Returns whether it is new."""
+        """Add an item after its predecessor, or update it.
+
+        Returns whether it is new.
+        """
         known = self.get(item.item_id)
         if known is None:
             self._insert(item)
@@ -72,12 +84,12 @@ class Conversation:
                 kept.pop(gone, None)
 
     def replace(self, item: RealtimeItem) -> None:
-        """Put an item in the place of itself."""
+        """Replace an item."""
         self._growing.pop(item.item_id, None)
         self._items[item.item_id] = item
 
     def remove(self, item_id: str) -> bool:
-        """Forget an item."""
+        """Remove an item."""
         if self._items.pop(item_id, None) is None:
             return False
         self._order.remove(item_id)
@@ -86,12 +98,14 @@ class Conversation:
         return True
 
     def grow(self, item_id: str, delta: str, kind: type[AssistantAudio | AssistantText]) -> bool:
-        """A piece of what the model says. Returns whether the item is new."""
+        """Add a delta of the model's output. Return whether the item is new."""
         if item_id in self._cut:
             return False
         is_new = item_id not in self._items
         if is_new:
-            self._insert(AssistantMessageItem(item_id=item_id, status="in_progress", content=[kind()]))
+            self._insert(
+                AssistantMessageItem(item_id=item_id, status="in_progress", content=[kind()])
+            )
         if item_id not in self._growing:
             item = self._items[item_id]
             said = text_of_item(item) if isinstance(item, AssistantMessageItem) else ""
@@ -102,7 +116,7 @@ class Conversation:
         return is_new
 
     def settle(self, item_id: str) -> None:
-        """Put the pieces of a text together."""
+        """Join the deltas of a text."""
         pieces = self._growing.pop(item_id, None)
         item = self._items.get(item_id)
         if pieces and isinstance(item, AssistantMessageItem):
@@ -110,12 +124,12 @@ class Conversation:
             self._items[item_id] = _with_text(item, text)
 
     def text(self, item_id: str) -> str:
-        """What is known of an item's text."""
+        """Return the text of an item, as far as it is known."""
         item = self.get(item_id)
         return "" if item is None or isinstance(item, RealtimeToolCallItem) else text_of_item(item)
 
     def cut(self, item_id: str, share: float, end_ms: int) -> None:
-        """The user has heard only a share of an item: that is what was said."""
+        """Truncate an item to the share that the user has heard."""
         item = self.get(item_id)
         if not isinstance(item, AssistantMessageItem):
             return
@@ -125,7 +139,7 @@ class Conversation:
         self._items[item_id] = _with_text(item, heard).model_copy(update=extra)
 
     def correct(self, item_id: str, text: str) -> None:
-        """The server says which words it has kept of an item that was cut."""
+        """Set the text of a truncated item that the server reports."""
         item = self.get(item_id)
         if isinstance(item, AssistantMessageItem):
             self._cut[item_id] = text
@@ -135,24 +149,36 @@ class Conversation:
         return item_id in self._cut
 
     def transcribe(self, item_id: str, text: str | None) -> bool:
-        """What the user has said is known; None: it cannot be. Returns whether the item is new."""
+        """Set the transcript of the user's speech; None if it failed.
+
+        Return whether the item is new.
+        """
         item = self._items.get(item_id)
         if item is None:
             self._insert(UserMessageItem(item_id=item_id, content=[InputAudio(transcript=text)]))
             return True
         if isinstance(item, UserMessageItem):
-            content = [part.model_copy(update={"transcript": text}) if isinstance(part, InputAudio) else part for part in item.content]
-            self._items[item_id] = item.model_copy(update={"content": content or [InputAudio(transcript=text)]})
+            content = [
+                part.model_copy(update={"transcript": text})
+                if isinstance(part, InputAudio)
+                else part
+                for part in item.content
+            ]
+            self._items[item_id] = item.model_copy(
+                update={"content": content or [InputAudio(transcript=text)]}
+            )
         return False
 
     def mark(self, item_id: str, **extra: Any) -> None:
-        """Note something at an item."""
+        """Set attributes of an item."""
         item = self.get(item_id)
         if item is not None:
             self._items[item_id] = item.model_copy(update=extra)
 
-    def fill(self, items: Iterable[RealtimeItem], seen: Callable[[RealtimeItem], object] | None = None) -> None:
-        """Begin with these."""
+    def fill(
+        self, items: Iterable[RealtimeItem], seen: Callable[[RealtimeItem], object] | None = None
+    ) -> None:
+        """Add these items."""
         for item in items:
             self.put(item)
             if seen is not None:
@@ -160,7 +186,7 @@ class Conversation:
 
 
 def heard_part(text: str, share: float) -> str:
-    """That share of a text, back to the end of a word."""
+    """Return that share of a text, shortened to the end of a word."""
     if share >= 1:
         return text
     end = int(len(text) * max(0.0, share))
@@ -172,18 +198,31 @@ def heard_part(text: str, share: float) -> str:
 def _with_text(item: AssistantMessageItem, text: str) -> AssistantMessageItem:
     first = item.content[0] if item.content else AssistantAudio()
     key = "text" if isinstance(first, AssistantText) else "transcript"
-    return item.model_copy(update={"content": [first.model_copy(update={key: text}), *item.content[1:]]})
+    return item.model_copy(
+        update={"content": [first.model_copy(update={key: text}), *item.content[1:]]}
+    )
 
 
 def _merged(known: RealtimeItem, told: RealtimeItem, cut: str | None) -> RealtimeItem:
-    """An item that is told of anew: what it lacks is kept."""
+    """Merge an updated item. Known values that the update lacks are preserved."""
     update: dict[str, Any] = {}
     if told.previous_item_id is None and known.previous_item_id is not None:
         update["previous_item_id"] = known.previous_item_id
-    update.update({name: value for name, value in (known.model_extra or {}).items() if name not in (told.model_extra or {})})
+    update.update(
+        {
+            name: value
+            for name, value in (known.model_extra or {}).items()
+            if name not in (told.model_extra or {})
+        }
+    )
     if isinstance(known, RealtimeToolCallItem):
         if isinstance(told, RealtimeToolCallItem):
-            update.update(output=known.output, status=known.status, arguments=told.arguments or known.arguments, name=told.name or known.name)
+            update.update(
+                output=known.output,
+                status=known.status,
+                arguments=told.arguments or known.arguments,
+                name=told.name or known.name,
+            )
         return told.model_copy(update=update)
     if isinstance(told, RealtimeToolCallItem):
         return told

@@ -1,7 +1,7 @@
-"""What waits for a session's consumer.
+"""The queue of events for a session's consumer.
 
-Owns: the order of events, their numbers, and the bounds: what is dropped, taken back or coalesced when the consumer is slow. It must never make
-the producer of an event wait, and never decides what a session does.
+It orders and numbers the events. When the consumer is slow, events are dropped, withdrawn or merged
+within limits. The producer of an event never waits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..events import RealtimeAudio, RealtimeEventInfo, RealtimeHistoryUpdated, R
 __all__ = ["EventQueue", "Kind"]
 
 Kind: TypeAlias = Literal["plain", "raw", "audio", "history"]
-"""`raw`: raw events and deltas, of which the oldest are dropped. `plain`: all that is kept."""
+"""`raw` events and deltas are dropped oldest first. `plain` events are never dropped."""
 
 _MOST_PLAIN: Final = 4
 
@@ -33,12 +33,14 @@ class _Slot:
 
 
 class EventQueue:
-    """One session's events. Several iterators share it."""
+    """The events of one session. Several iterators share it."""
 
-    def __init__(self, context: RunContext, capacity: int, taken: Callable[[RealtimeAudio, float], object]) -> None:
+    def __init__(
+        self, context: RunContext, capacity: int, taken: Callable[[RealtimeAudio, float], object]
+    ) -> None:
         self._context = context
         self._capacity = capacity
-        self._taken = taken  # told of audio that the consumer has taken
+        self._taken = taken  # called with the audio that the consumer has taken
         self._slots: deque[_Slot] = deque()
         self._raw: deque[_Slot] = deque()
         self._audio: deque[_Slot] = deque()
@@ -53,7 +55,7 @@ class EventQueue:
         self.audio_ms = 0.0
 
     def info(self) -> RealtimeEventInfo:
-        """What the next event bears."""
+        """Return the info of the next event."""
         self._seq += 1
         dropped, self._dropped = self._dropped, 0
         return RealtimeEventInfo(self._context, self._seq, dropped)
@@ -63,7 +65,11 @@ class EventQueue:
         return self._ended
 
     def put(self, event: RealtimeSessionEvent, kind: Kind = "plain", ms: float = 0.0) -> None:
-        """Add an event. Raises `MailboxFull`, if a consumer that takes nothing has left no room for what must not be dropped."""
+        """Add an event.
+
+        Raises `MailboxFull` if the consumer is so slow that there is no space for an event that
+        must not be dropped.
+        """
         if self._ended:
             return
         slot = _Slot(event, kind, ms)
@@ -80,7 +86,10 @@ class EventQueue:
         else:
             self._plain += 1
             if self._plain > _MOST_PLAIN * self._capacity:
-                msg = f"{self._plain} events of the session wait for its consumer, which takes none: it must not go on without knowing them."
+                msg = (
+                    f"{self._plain} events of the session wait for its consumer, which takes "
+                    "none: it must not go on without knowing them."
+                )
                 raise MailboxFull(msg)
         self._slots.append(slot)
         self._wake()
@@ -99,7 +108,10 @@ class EventQueue:
             self._slots.popleft()
 
     def take_back(self, response_ids: Collection[str]) -> float:
-        """Remove the audio of these responses that the consumer has not taken. Returns how many milliseconds."""
+        """Remove the audio of these responses that the consumer has not taken.
+
+        Returns its length in milliseconds.
+        """
         removed = 0.0
         kept: deque[_Slot] = deque()
         for slot in self._audio:
@@ -116,7 +128,7 @@ class EventQueue:
         return removed
 
     def end(self, error: BaseException | None = None) -> None:
-        """Nothing comes behind what is queued; then the iteration ends, or raises."""
+        """End the queue. After the queued events, the iteration ends or raises."""
         if not self._ended:
             self._ended, self._error = True, error
             while self._waiters:
@@ -130,7 +142,10 @@ class EventQueue:
                 return
 
     async def get(self) -> RealtimeSessionEvent | None:
-        """The next event; None behind the last one. Raises the error with which the session ended, once."""
+        """Return the next event, or None after the last one.
+
+        Raises the session's final error once.
+        """
         while True:
             found = self._next()
             if found is not None:
@@ -146,7 +161,7 @@ class EventQueue:
                 await waiter
             except asyncio.CancelledError:
                 if waiter.done() and not waiter.cancelled():
-                    self._wake()  # it was given to one that is gone
+                    self._wake()  # it woke a waiter that is gone
                 raise
 
     def _next(self) -> RealtimeSessionEvent | None:

@@ -1,6 +1,7 @@
-"""What waits to be written to the connection.
+"""The messages that wait to be sent over the connection.
 
-Owns: two lanes: input audio, with its commits, and all else, which overtakes it; the bound of the audio; and who waits for room. It must never write itself.
+There are two lanes: input audio with its commits, and all other messages, which overtake the audio.
+The amount of audio is limited, and senders wait for space.
 """
 
 from __future__ import annotations
@@ -12,23 +13,27 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
+from ....runtime.errors import ModelError
 from ..audio_formats import PCM16, AudioFormat
 from ..model_inputs import RealtimeModelSendAudio, RealtimeModelSendEvent
 
 __all__ = ["Entry", "Outbox"]
 
-_MOST_ENTRIES: Final = 10_000
+_MOST_ENTRIES: Final = 1_000
 
 
 class Entry(NamedTuple):
-    """Something to be written, and what is called when it was."""
+    """A message to send, and a function to call once it was sent."""
 
     event: RealtimeModelSendEvent
     sent: Callable[[], object] | None = None
 
 
 class Outbox:
-    """One session's way out. `send_nowait` may be called from any thread; all else on the loop."""
+    """The output of one session.
+
+    `reserve` may be called from any thread, other methods on the loop.
+    """
 
     def __init__(self, most_ms: int, overflow: Literal["block", "drop_oldest"]) -> None:
         self.format: AudioFormat = PCM16
@@ -37,7 +42,7 @@ class Outbox:
         self._most_ms = most_ms
         self._control: deque[Entry] = deque()
         self._audio: deque[RealtimeModelSendAudio] = deque()
-        self._size = 0  # of the audio, in bytes; guarded
+        self._size = 0  # audio size in bytes; guarded by the lock
         self._lock = threading.Lock()
         self._commits = 0
         self._ready = asyncio.Event()
@@ -46,7 +51,7 @@ class Outbox:
 
     @property
     def has_commit(self) -> bool:
-        """Whether the end of a turn waits behind its audio."""
+        """Whether a commit waits after its audio."""
         return self._commits > 0
 
     @property
@@ -54,27 +59,41 @@ class Outbox:
         return self._open
 
     def resume(self) -> None:
-        """There is a connection that takes everything."""
+        """Start sending, because there is a connection."""
         self._open = True
         self._ready.set()
 
     def hold(self) -> None:
-        """There is none. Audio waits, the oldest goes; all else is void, and is made anew by whose it is."""
+        """Stop sending, because there is no connection.
+
+        Audio waits, and the oldest is dropped. Other messages are discarded, and their senders make
+        them again.
+        """
         self._open = False
         self._control.clear()
 
     def put(self, event: RealtimeModelSendEvent, sent: Callable[[], object] | None = None) -> None:
-        """Write this before all audio that waits."""
+        """Send this before all waiting audio."""
         self._control.append(Entry(event, sent))
         self._ready.set()
 
+    def put_from_program(self, event: RealtimeModelSendEvent) -> None:
+        """Send an event of the program, if the number of waiting messages is below the limit."""
+        if len(self._control) >= _MOST_ENTRIES:
+            msg = (
+                f"the event cannot be sent now: {len(self._control):,} wait already. Send it "
+                "again after `connection_status` was 'connected'."
+            )
+            raise ModelError(msg, kind="connection", retryable=True)
+        self.put(event)
+
     def has_room(self, size: int) -> bool:
-        """Whether audio of that size fits; one chunk always does where nothing waits."""
+        """Return whether audio of that size fits. One chunk always fits into an empty lane."""
         with self._lock:
             return not self._size or self.format.ms(self._size + size) <= self._most_ms
 
     def reserve(self, size: int) -> bool:
-        """Take room for audio. From any thread."""
+        """Reserve space for audio. Any thread may call this."""
         with self._lock:
             if self._size and self.format.ms(self._size + size) > self._most_ms:
                 return False
@@ -82,23 +101,23 @@ class Outbox:
             return True
 
     def put_audio(self, audio: bytes, *, commit: bool) -> None:
-        """Write audio for which room was taken."""
+        """Send audio for which space was reserved."""
         self._audio.append(RealtimeModelSendAudio(audio, commit))
         self._commits += commit
         self._ready.set()
 
     def make_room(self, size: int) -> None:
-        """Drop the oldest, until audio of that size fits."""
+        """Drop the oldest audio until that size fits."""
         while self._audio and not self.has_room(size):
             oldest = self._audio.popleft()
             if oldest.commit:
-                self._audio.appendleft(oldest)  # the end of a turn is no audio
+                self._audio.appendleft(oldest)  # a commit is not dropped
                 return
             self._release(len(oldest.audio))
             self.dropped_ms += self.format.ms(len(oldest.audio))
 
     async def room(self) -> None:
-        """Wait until something was written. In the order in which it was asked for."""
+        """Wait until something was sent. Waiters are served in order."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._room.append(waiter)
         await waiter
@@ -118,7 +137,7 @@ class Outbox:
                 waiter.set_result(None)
 
     async def next(self) -> Entry:
-        """What is to be written now."""
+        """Wait for the next message to send."""
         while True:
             if self._open and self._control:
                 return self._control.popleft()

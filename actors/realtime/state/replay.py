@@ -1,6 +1,6 @@
-"""What a new connection is told of the conversation.
+"""The items that are replayed to a new connection, their form and their limit.
 
-Owns: which items, in which form, and how they are bounded: a call and its output are never parted. It must never send anything.
+A call and its output are never separated.
 """
 
 from __future__ import annotations
@@ -12,13 +12,23 @@ from ....runtime.data.chat import Message, ToolCall
 from ....runtime.errors import UsageError
 from ....runtime.maybe_await import maybe_await
 from ....runtime.sessions.session_policy import as_policy
-from ..items import AssistantMessageItem, InputAudio, RealtimeItem, RealtimeToolCallItem, SystemMessageItem, UserMessageItem, text_of_item
+from ..items import (
+    AssistantMessageItem,
+    InputAudio,
+    RealtimeItem,
+    RealtimeToolCallItem,
+    SystemMessageItem,
+    UserMessageItem,
+    text_of_item,
+)
 
 __all__ = ["items_of_messages", "messages_of_item", "replayed_items"]
 
 
-async def replayed_items(items: Sequence[RealtimeItem], policy: Any, without: Collection[str] = ()) -> list[RealtimeItem]:
-    """The items that are put in anew. `without` are those that come later by themselves."""
+async def replayed_items(
+    items: Sequence[RealtimeItem], policy: Any, without: Collection[str] = ()
+) -> list[RealtimeItem]:
+    """Return the items to replay, except those in `without`, which follow separately."""
     found = [one for one in items if one.item_id not in without and _says_something(one)]
     if policy == "all":
         return found
@@ -38,27 +48,39 @@ async def replayed_items(items: Sequence[RealtimeItem], policy: Any, without: Co
         return list(kept.values())
     if callable(policy):
         return list(await maybe_await(policy(found)))
-    msg = f"config['replay'] is {policy!r}: give 'all', keep_last(n), summarize(model), or a function of the items."
+    msg = (
+        f"config['replay'] is {policy!r}: pass 'all', keep_last(n), summarize(model), or a "
+        "function of the items."
+    )
     raise UsageError(msg)
 
 
 def _says_something(item: RealtimeItem) -> bool:
-    """Whether there is anything of an item that can be put in: speech whose words are not known cannot, nor a call without its output."""
+    """Return whether an item can be replayed.
+
+    Speech without a transcript cannot, and neither can a call without its output.
+    """
     if isinstance(item, RealtimeToolCallItem):
         return item.output is not None
     if getattr(item, "blocked", False):
         return False
-    if isinstance(item, UserMessageItem) and any(not isinstance(part, InputAudio) for part in item.content):
+    if isinstance(item, UserMessageItem) and any(
+        not isinstance(part, InputAudio) for part in item.content
+    ):
         return True
     return bool(text_of_item(item))
 
 
 def messages_of_item(item: RealtimeItem) -> list[Message]:
-    """An item, as messages of a text agent's conversation."""
+    """Convert an item to messages of a text agent's conversation."""
     if isinstance(item, RealtimeToolCallItem):
         call = ToolCall(item.call_id or item.item_id, item.name, item.arguments)
         asked = Message.assistant("", (call,))
-        return [asked] if item.output is None else [asked, Message.tool(item.output, call.id, call.name)]
+        return (
+            [asked]
+            if item.output is None
+            else [asked, Message.tool(item.output, call.id, call.name)]
+        )
     text = text_of_item(item)
     if isinstance(item, AssistantMessageItem):
         return [Message.assistant(text)]
@@ -66,7 +88,7 @@ def messages_of_item(item: RealtimeItem) -> list[Message]:
 
 
 def items_of_messages(messages: Sequence[Message]) -> list[RealtimeItem]:
-    """Messages of a text agent's conversation, as items."""
+    """Convert messages of a text agent's conversation to items."""
     made: list[RealtimeItem] = []
     calls: dict[str, int] = {}
     for message in messages:
@@ -74,17 +96,39 @@ def items_of_messages(messages: Sequence[Message]) -> list[RealtimeItem]:
         if message.role == "tool":
             index = calls.get(message.tool_call_id or "")
             if index is not None:
-                made[index] = made[index].model_copy(update={"output": message.text, "status": "completed"})
+                made[index] = made[index].model_copy(
+                    update={"output": message.text, "status": "completed"}
+                )
             continue
         if message.role == "user":
-            made.append(UserMessageItem.model_validate({"item_id": short, "content": [{"type": "input_text", "text": message.text}]}))
+            made.append(
+                UserMessageItem.model_validate(
+                    {"item_id": short, "content": [{"type": "input_text", "text": message.text}]}
+                )
+            )
         elif message.role == "system":
-            made.append(SystemMessageItem.model_validate({"item_id": short, "content": [{"type": "input_text", "text": message.text}]}))
+            made.append(
+                SystemMessageItem.model_validate(
+                    {"item_id": short, "content": [{"type": "input_text", "text": message.text}]}
+                )
+            )
         elif message.text:
-            said = {"item_id": short, "status": "completed", "content": [{"type": "text", "text": message.text}]}
+            said = {
+                "item_id": short,
+                "status": "completed",
+                "content": [{"type": "text", "text": message.text}],
+            }
             made.append(AssistantMessageItem.model_validate(said))
         for number, call in enumerate(message.tool_calls):
             calls[call.id] = len(made)
             item_id = f"item_{number}_{message.id}"[:32]
-            made.append(RealtimeToolCallItem(item_id=item_id, call_id=call.id, status="in_progress", arguments=call.arguments, name=call.name))
+            made.append(
+                RealtimeToolCallItem(
+                    item_id=item_id,
+                    call_id=call.id,
+                    status="in_progress",
+                    arguments=call.arguments,
+                    name=call.name,
+                )
+            )
     return made

@@ -1,7 +1,7 @@
-"""What holds in a connection: the settings of an agent and of its surroundings, as one flat mapping.
+"""The settings of a connection: those of an agent and of its surroundings, as one flat mapping.
 
-Owns: how the layers come together, what is checked before anything is sent, and the difference between what is in force and what is wanted. It must never
-send anything, nor know how the protocol spells a setting.
+The layers are merged and checked before anything is sent. The difference between the settings in
+force and the wanted ones is computed here, too.
 """
 
 from __future__ import annotations
@@ -14,13 +14,21 @@ from typing import Any, Final
 
 from ....runtime.agent.run_context import RunContext
 from ....runtime.errors import UsageError
+from ....runtime.tasks import all_at_once, guarded
 from ...handoffs.handoff import Handoff
 from ...tools.tool import Tool
 from ..agent import RealtimeAgent
 from ..audio_formats import as_audio_format
 from ..handoffs import as_realtime_handoff
 
-__all__ = ["DEFAULT_MODEL_SETTINGS", "AgentSettings", "agent_settings", "difference", "flatten", "spec_of"]
+__all__ = [
+    "DEFAULT_MODEL_SETTINGS",
+    "AgentSettings",
+    "agent_settings",
+    "difference",
+    "flatten",
+    "spec_of",
+]
 
 DEFAULT_MODEL_SETTINGS: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -48,7 +56,7 @@ _TOOLS: Final = ("tools", "handoffs")
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What is in force for one agent: the settings, and what its model can call."""
+    """The settings in force for one agent, and the tools that its model can call."""
 
     agent: RealtimeAgent
     flat: Mapping[str, Any]
@@ -57,14 +65,20 @@ class AgentSettings:
 
 
 def flatten(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Settings in the flat spelling. What is nested goes before what is flat."""
-    flat = {name: value for name, value in (given or {}).items() if name not in ("audio", "modalities")}
+    """Convert settings to the flat spelling. Nested settings override flat ones."""
+    flat = {
+        name: value for name, value in (given or {}).items() if name not in ("audio", "modalities")
+    }
     if given and "modalities" in given and "output_modalities" not in given:
         flat["output_modalities"] = given["modalities"]
     audio = (given or {}).get("audio")
     for (side, key), name in _NESTED.items():
         part = (audio or {}).get(side) if isinstance(audio, Mapping) else None
-        if isinstance(part, Mapping) and key in part and (part[key] is not None or name in ("turn_detection", "input_audio_transcription")):
+        if (
+            isinstance(part, Mapping)
+            and key in part
+            and (part[key] is not None or name in ("turn_detection", "input_audio_transcription"))
+        ):
             flat[name] = part[key]
     for name in ("input_audio_format", "output_audio_format"):
         if flat.get(name) is not None:
@@ -75,13 +89,30 @@ def flatten(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 async def agent_settings(
-    agent: RealtimeAgent, context: RunContext, layers: Sequence[Mapping[str, Any] | None], *, first: Mapping[str, Any] | None = None
+    agent: RealtimeAgent,
+    context: RunContext,
+    layers: Sequence[Mapping[str, Any] | None],
+    *,
+    first: Mapping[str, Any] | None = None,
 ) -> AgentSettings:
-    """What an agent wants in force: the layers, from low to high, then what it says itself. `first` beats the agent with which a session begins."""
+    """Compute the settings of an agent: the layers, from low to high, then its own.
+
+    `first` overrides the agent with which a session starts.
+    """
     flat: dict[str, Any] = {}
     for layer in layers:
-        flat.update({name: value for name, value in flatten(layer).items() if name not in (*_TOOLS, "instructions")})
-    text, tools, handoffs = await asyncio.gather(agent.get_system_prompt(context), agent.get_all_tools(context), _enabled(agent, context))
+        flat.update(
+            {
+                name: value
+                for name, value in flatten(layer).items()
+                if name not in (*_TOOLS, "instructions")
+            }
+        )
+    prompt = guarded(agent.get_system_prompt(context), f"the instructions of agent {agent.name!r}")
+    found = guarded(agent.get_all_tools(context), f"the tools of agent {agent.name!r}")
+    text, tools, handoffs = await asyncio.gather(
+        prompt, found, _enabled(agent, context, agent.handoffs)
+    )
     if text is not None:
         flat["instructions"] = text
     if agent.prompt is not None:
@@ -90,9 +121,10 @@ async def agent_settings(
         flat["voice"] = agent.voice
     own = flatten(first)
     flat.update({name: own[name] for name in ("instructions", "prompt") if name in own})
-    tools = list(own.get("tools", tools))
+    if "tools" in own:
+        tools = await agent.enabled_tools(own["tools"], context)
     if "handoffs" in own:
-        handoffs = [as_realtime_handoff(one, agent.name) for one in own["handoffs"]]
+        handoffs = await _enabled(agent, context, own["handoffs"])
     by_name = _named(agent.name, tools, handoffs)
     _check(flat, agent.name)
     flat["tools"], flat["handoffs"] = tools, handoffs
@@ -104,9 +136,14 @@ async def agent_settings(
     )
 
 
-async def _enabled(agent: RealtimeAgent, context: RunContext) -> list[Handoff]:
-    found = [as_realtime_handoff(one, agent.name) for one in agent.handoffs]
-    states = await asyncio.gather(*(one.enabled(context, agent) for one in found))
+async def _enabled(
+    agent: RealtimeAgent, context: RunContext, handoffs: Sequence[Any]
+) -> list[Handoff]:
+    found = [as_realtime_handoff(one, agent.name) for one in handoffs]
+    states = await all_at_once(
+        (one.enabled(context, agent) for one in found),
+        f"is_enabled of a handoff of agent {agent.name!r}",
+    )
     return [one for one, state in zip(found, states, strict=True) if state]
 
 
@@ -114,13 +151,22 @@ def _named(whose: str, tools: Sequence[Any], handoffs: Sequence[Handoff]) -> dic
     by_name: dict[str, Any] = {}
     for one in tools:
         if not isinstance(one, Tool) and not hasattr(one, "on_invoke_tool"):
-            msg = f"agent {whose!r}: {one!r} is no function tool, and agents that speak have no others."
+            msg = (
+                f"agent {whose!r}: {one!r} is no function tool, and agents that speak have no "
+                "others."
+            )
             raise UsageError(msg, agent=whose)
     for one in (*tools, *handoffs):
         name = one.tool_name if isinstance(one, Handoff) else one.name
         if name in by_name:
-            kinds = " and ".join("a handoff" if isinstance(each, Handoff) else "a tool" for each in (by_name[name], one))
-            msg = f"agent {whose!r} has {kinds} of the same name, {name!r}: the model could not tell them apart. Rename one."
+            kinds = " and ".join(
+                "a handoff" if isinstance(each, Handoff) else "a tool"
+                for each in (by_name[name], one)
+            )
+            msg = (
+                f"agent {whose!r} has {kinds} of the same name, {name!r}: the model could not "
+                "tell them apart. Rename one."
+            )
             raise UsageError(msg, agent=whose)
         by_name[name] = one
     return by_name
@@ -129,24 +175,47 @@ def _named(whose: str, tools: Sequence[Any], handoffs: Sequence[Handoff]) -> dic
 def _check(flat: Mapping[str, Any], whose: str) -> None:
     modalities = flat.get("output_modalities")
     if modalities is not None and sorted(modalities) not in (["audio"], ["text"]):
-        msg = f"agent {whose!r}: output_modalities={list(modalities)!r}: give ['audio'], whose transcript comes along, or ['text']; not both."
+        msg = (
+            f"agent {whose!r}: output_modalities={list(modalities)!r}: pass ['audio'], whose "
+            "transcript comes along, or ['text']; not both."
+        )
         raise UsageError(msg, agent=whose)
     if isinstance(turn := flat.get("turn_detection"), Mapping) is False and turn is not None:
-        msg = f"agent {whose!r}: turn_detection={turn!r}: give a mapping such as {{'type': 'server_vad'}}, or None for turns that the program ends."
+        msg = (
+            f"agent {whose!r}: turn_detection={turn!r}: pass a mapping such as {{'type': "
+            "'server_vad'}, or None for turns that the program ends."
+        )
         raise UsageError(msg, agent=whose)
 
 
 def spec_of(one: Any) -> dict[str, Any]:
-    """A tool or a handoff, as a model is told of it."""
+    """Return the description of a tool or a handoff for a model."""
     if isinstance(one, Handoff | Tool):
         spec = one.spec
-        return {"type": "function", "name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
-    return {"type": "function", "name": one.name, "description": one.description, "parameters": dict(one.params_json_schema)}
+        return {
+            "type": "function",
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": dict(spec.parameters),
+        }
+    return {
+        "type": "function",
+        "name": one.name,
+        "description": one.description,
+        "parameters": dict(one.params_json_schema),
+    }
 
 
 def difference(in_force: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what differs. Tools and handoffs go together: to the model they are one list."""
-    changed = {name: value for name, value in wanted.items() if name not in _TOOLS and in_force.get(name, _NONE) != value}
+    """Return the settings that differ.
+
+    Tools and handoffs change together, as one list for the model.
+    """
+    changed = {
+        name: value
+        for name, value in wanted.items()
+        if name not in _TOOLS and in_force.get(name, _NONE) != value
+    }
     if "instructions" in in_force and "instructions" not in wanted:
         changed["instructions"] = ""
     if "prompt" in in_force and "prompt" not in wanted:

@@ -1,10 +1,8 @@
 """OpenAI's realtime protocol.
 
-Owns, each importing only from those above it:
+Each module imports only from those listed above it, and none knows a session's state:
 
-    decode   messages of the server, as what they mean
-    encode   what a session wants, as messages
-    socket   the websocket that carries them
-
-It must never know a session's state.
+    decode            converts messages of the server to events
+    encode            converts requests of a session to messages
+    socket            the websocket that carries them
 """

@@ -1,6 +1,7 @@
-"""Messages of OpenAI's protocol, as what they mean to a session.
+"""Converts messages of OpenAI's protocol to events for a session.
 
-Owns: the reading of the spellings of today and of the beta. It must never raise at a type that it does not know, and never keeps anything of a session.
+Both the current spellings and those of the beta are supported. A message of an unknown type is not
+an error.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import Any, Final
 import jiter
 
 from ....runtime.data.chat import Usage
-from ..items import AssistantMessageItem, RealtimeItem, RealtimeToolCallItem, SystemMessageItem, UserMessageItem
+from ..items import (
+    AssistantMessageItem,
+    RealtimeItem,
+    RealtimeToolCallItem,
+    SystemMessageItem,
+    UserMessageItem,
+)
 from ..model_events import (
     RealtimeModelAudioDoneEvent,
     RealtimeModelAudioEvent,
@@ -43,23 +50,30 @@ __all__ = ["decode", "item_of", "read_message"]
 
 
 def read_message(data: bytes | str) -> dict[str, Any]:
-    """A message, taken apart. Raises `ValueError`, if it is none."""
+    """Parse a message. Raise `ValueError` if it is not valid."""
     message = jiter.from_json(data.encode() if isinstance(data, str) else data)
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         msg = "a message of the realtime protocol is an object with a 'type'"
-        raise ValueError(msg)  # noqa: TRY004 -- it is what came that is wrong
+        raise ValueError(msg)  # noqa: TRY004 -- the received value is wrong, not its type
     return message
 
 
 def decode(message: dict[str, Any]) -> list[RealtimeModelEvent]:
-    """What a message means. Raises `KeyError`, `TypeError` or `ValueError`, if it lacks what it has to have."""
+    """Convert a message to events.
+
+    Raises `KeyError`, `TypeError` or `ValueError` if a required field is missing or invalid.
+    """
     reader = _READERS.get(message["type"])
     return [RealtimeModelOtherEvent(message)] if reader is None else reader(message)
 
 
 def _audio(message: dict[str, Any]) -> list[RealtimeModelEvent]:
     data = binascii.a2b_base64(message["delta"])
-    return [RealtimeModelAudioEvent(data, message["response_id"], message["item_id"], message.get("content_index", 0))]
+    return [
+        RealtimeModelAudioEvent(
+            data, message["response_id"], message["item_id"], message.get("content_index", 0)
+        )
+    ]
 
 
 def _audio_done(message: dict[str, Any]) -> list[RealtimeModelEvent]:
@@ -67,11 +81,19 @@ def _audio_done(message: dict[str, Any]) -> list[RealtimeModelEvent]:
 
 
 def _transcript(message: dict[str, Any]) -> list[RealtimeModelEvent]:
-    return [RealtimeModelTranscriptDeltaEvent(message["item_id"], message["delta"], message["response_id"])]
+    return [
+        RealtimeModelTranscriptDeltaEvent(
+            message["item_id"], message["delta"], message["response_id"]
+        )
+    ]
 
 
 def _text(message: dict[str, Any]) -> list[RealtimeModelEvent]:
-    return [RealtimeModelOutputTextDeltaEvent(message["item_id"], message["delta"], message["response_id"])]
+    return [
+        RealtimeModelOutputTextDeltaEvent(
+            message["item_id"], message["delta"], message["response_id"]
+        )
+    ]
 
 
 def _started(message: dict[str, Any]) -> list[RealtimeModelEvent]:
@@ -88,16 +110,34 @@ def _ended(message: dict[str, Any]) -> list[RealtimeModelEvent]:
     made: list[RealtimeModelEvent] = []
     if response.get("usage"):
         made.append(_usage(response["usage"]))
-    ended = RealtimeModelTurnEndedEvent(response_id=response["id"], status=response.get("status") or "completed", error=error, code=code)
+    ended = RealtimeModelTurnEndedEvent(
+        response_id=response["id"],
+        status=response.get("status") or "completed",
+        error=error,
+        code=code,
+    )
     return [*made, ended]
 
 
 def _usage(given: dict[str, Any]) -> RealtimeModelUsageEvent:
-    went_in, came_out = given.get("input_token_details") or {}, given.get("output_token_details") or {}
-    usage = Usage(given.get("input_tokens") or 0, given.get("output_tokens") or 0, went_in.get("cached_tokens") or 0, 1)
+    went_in, came_out = (
+        given.get("input_token_details") or {},
+        given.get("output_token_details") or {},
+    )
+    usage = Usage(
+        given.get("input_tokens") or 0,
+        given.get("output_tokens") or 0,
+        went_in.get("cached_tokens") or 0,
+        1,
+    )
     return RealtimeModelUsageEvent(
         usage,
-        RealtimeModelInputTokensDetails(*(went_in.get(name) for name in ("text_tokens", "audio_tokens", "image_tokens", "cached_tokens"))),
+        RealtimeModelInputTokensDetails(
+            *(
+                went_in.get(name)
+                for name in ("text_tokens", "audio_tokens", "image_tokens", "cached_tokens")
+            )
+        ),
         RealtimeModelOutputTokensDetails(came_out.get("text_tokens"), came_out.get("audio_tokens")),
     )
 
@@ -109,9 +149,19 @@ def _item_updated(message: dict[str, Any], *, done: bool = False) -> list[Realti
     if item is None:
         return [RealtimeModelItemAcceptedEvent(raw["id"])]
     updated = RealtimeModelItemUpdatedEvent(item, response_id=response_id, done=done)
-    if done and raw["type"] == "function_call" and response_id is not None and raw.get("status") != "incomplete":
+    if (
+        done
+        and raw["type"] == "function_call"
+        and response_id is not None
+        and raw.get("status") != "incomplete"
+    ):
         call = RealtimeModelToolCallEvent(
-            raw.get("name") or "", raw.get("call_id") or "", raw.get("arguments") or "", raw.get("id"), message.get("previous_item_id"), response_id=response_id
+            raw.get("name") or "",
+            raw.get("call_id") or "",
+            raw.get("arguments") or "",
+            raw.get("id"),
+            message.get("previous_item_id"),
+            response_id=response_id,
         )
         return [updated, call]
     return [updated]
@@ -125,21 +175,35 @@ _CONTENT: Final = MappingProxyType({"output_text": "text", "output_audio": "audi
 
 
 def item_of(raw: dict[str, Any], previous: str | None = None) -> RealtimeItem | None:
-    """An item of the protocol, as a session has it; None for one that no conversation shows, such as an output of a call."""
+    """Convert an item of the protocol to an item of the conversation.
+
+    Returns None for an item that is not shown, such as the output of a call.
+    """
     before = {"item_id": raw["id"], "previous_item_id": previous}
     if raw["type"] == "function_call":
         status: Any = "in_progress"
-        return RealtimeToolCallItem(**before, call_id=raw.get("call_id"), status=status, arguments=raw.get("arguments") or "", name=raw.get("name") or "")
+        return RealtimeToolCallItem(
+            **before,
+            call_id=raw.get("call_id"),
+            status=status,
+            arguments=raw.get("arguments") or "",
+            name=raw.get("name") or "",
+        )
     if raw["type"] != "message":
         return None
-    content = [{**part, "type": _CONTENT.get(part["type"], part["type"])} for part in raw.get("content") or ()]
+    content = [
+        {**part, "type": _CONTENT.get(part["type"], part["type"])}
+        for part in raw.get("content") or ()
+    ]
     for part in content:
         part.pop("audio", None)
     if raw["role"] == "user":
         return UserMessageItem.model_validate({**before, "content": content})
     if raw["role"] == "system":
         return SystemMessageItem.model_validate({**before, "content": content})
-    return AssistantMessageItem.model_validate({**before, "content": content, "status": raw.get("status")})
+    return AssistantMessageItem.model_validate(
+        {**before, "content": content, "status": raw.get("status")}
+    )
 
 
 def _deleted(message: dict[str, Any]) -> list[RealtimeModelEvent]:
@@ -148,15 +212,23 @@ def _deleted(message: dict[str, Any]) -> list[RealtimeModelEvent]:
 
 def _truncated(message: dict[str, Any]) -> list[RealtimeModelEvent]:
     index, end = message.get("content_index", 0), message.get("audio_end_ms", 0)
-    return [RealtimeModelItemTruncatedEvent(message["item_id"], index, end, message.get("transcript"))]
+    return [
+        RealtimeModelItemTruncatedEvent(message["item_id"], index, end, message.get("transcript"))
+    ]
 
 
 def _transcribed(message: dict[str, Any]) -> list[RealtimeModelEvent]:
-    return [RealtimeModelInputAudioTranscriptionCompletedEvent(message["item_id"], message["transcript"])]
+    return [
+        RealtimeModelInputAudioTranscriptionCompletedEvent(
+            message["item_id"], message["transcript"]
+        )
+    ]
 
 
 def _not_transcribed(message: dict[str, Any]) -> list[RealtimeModelEvent]:
-    return [RealtimeModelInputAudioTranscriptionFailedEvent(message["item_id"], message.get("error"))]
+    return [
+        RealtimeModelInputAudioTranscriptionFailedEvent(message["item_id"], message.get("error"))
+    ]
 
 
 def _speech_started(message: dict[str, Any]) -> list[RealtimeModelEvent]:
@@ -168,7 +240,11 @@ def _speech_stopped(message: dict[str, Any]) -> list[RealtimeModelEvent]:
 
 
 def _timeout(message: dict[str, Any]) -> list[RealtimeModelEvent]:
-    return [RealtimeModelInputAudioTimeoutTriggeredEvent(message["item_id"], message.get("audio_start_ms", 0), message.get("audio_end_ms", 0))]
+    return [
+        RealtimeModelInputAudioTimeoutTriggeredEvent(
+            message["item_id"], message.get("audio_start_ms", 0), message.get("audio_end_ms", 0)
+        )
+    ]
 
 
 def _error(message: dict[str, Any]) -> list[RealtimeModelEvent]:

@@ -1,7 +1,4 @@
-"""What a session wants, as messages of OpenAI's protocol.
-
-Owns: the spelling of settings, items and requests. It must never decide what is sent, nor when.
-"""
+"""Converts the settings, items and requests of a session to messages of OpenAI's protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +10,15 @@ from typing import Any, Final
 
 from ....runtime.errors import UsageError
 from ..audio_formats import AudioFormat
-from ..items import AssistantMessageItem, InputAudio, InputImage, RealtimeToolCallItem, SystemMessageItem, UserMessageItem, text_of_item
+from ..items import (
+    AssistantMessageItem,
+    InputAudio,
+    InputImage,
+    RealtimeToolCallItem,
+    SystemMessageItem,
+    UserMessageItem,
+    text_of_item,
+)
 from ..model_inputs import (
     RealtimeModelSendAudio,
     RealtimeModelSendDelete,
@@ -30,7 +35,10 @@ from ..state.settings import spec_of
 __all__ = ["MOST_AUDIO", "audio_messages", "messages_of", "raw_messages", "session_payload"]
 
 MOST_AUDIO: Final = 15 * 1024 * 1024 * 3 // 4 // 6 * 6
-"""Bytes of audio in one message: with what base64 adds, 15 MiB; a whole number of samples in every format."""
+"""The limit of audio bytes in one message.
+
+With base64 it amounts to 15 MiB. It is a whole number of samples in every format.
+"""
 
 _INPUT: Final = MappingProxyType(
     {
@@ -40,12 +48,22 @@ _INPUT: Final = MappingProxyType(
         "input_audio_format": "format",
     }
 )
-_OUTPUT: Final = MappingProxyType({"voice": "voice", "speed": "speed", "output_audio_format": "format"})
-_PLAIN: Final = ("output_modalities", "instructions", "max_output_tokens", "parallel_tool_calls", "reasoning", "tracing", "include")
+_OUTPUT: Final = MappingProxyType(
+    {"voice": "voice", "speed": "speed", "output_audio_format": "format"}
+)
+_PLAIN: Final = (
+    "output_modalities",
+    "instructions",
+    "max_output_tokens",
+    "parallel_tool_calls",
+    "reasoning",
+    "tracing",
+    "include",
+)
 
 
 def session_payload(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings, as the protocol has them. Only those that are given."""
+    """Convert the given settings to the protocol's form."""
     made: dict[str, Any] = {"type": "realtime"}
     for name in _PLAIN:
         if name in flat:
@@ -57,7 +75,9 @@ def session_payload(flat: Mapping[str, Any]) -> dict[str, Any]:
     if "tool_choice" in flat:
         made["tool_choice"] = _tool_choice(flat["tool_choice"])
     if "tools" in flat or "handoffs" in flat:
-        made["tools"] = [spec_of(one) for name in ("tools", "handoffs") for one in flat.get(name, ())]
+        made["tools"] = [
+            spec_of(one) for name in ("tools", "handoffs") for one in flat.get(name, ())
+        ]
     audio: dict[str, Any] = {}
     for side, names in (("input", _INPUT), ("output", _OUTPUT)):
         part = {key: _audio_value(flat[name]) for name, key in names.items() if name in flat}
@@ -69,7 +89,13 @@ def session_payload(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _audio_value(value: Any) -> Any:
-    return value.wire() if isinstance(value, AudioFormat) else dict(value) if isinstance(value, Mapping) else value
+    return (
+        value.wire()
+        if isinstance(value, AudioFormat)
+        else dict(value)
+        if isinstance(value, Mapping)
+        else value
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -83,7 +109,7 @@ def _tool_choice(choice: Any) -> Any:
 
 
 def audio_messages(event: RealtimeModelSendAudio) -> list[str]:
-    """Audio as messages of a size that the server takes, and the commit behind it."""
+    """Split audio into messages of an accepted size, followed by the commit."""
     made = []
     audio = event.audio
     for start in range(0, len(audio), MOST_AUDIO):
@@ -95,21 +121,28 @@ def audio_messages(event: RealtimeModelSendAudio) -> list[str]:
 
 
 def messages_of(event: RealtimeModelSendEvent) -> list[str]:
-    """The messages that carry out what is asked."""
+    """Return the messages for a request, as JSON."""
     if isinstance(event, RealtimeModelSendAudio):
         return audio_messages(event)
-    return [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in raw_messages(event)]
+    return [
+        json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in raw_messages(event)
+    ]
 
 
 def raw_messages(event: RealtimeModelSendEvent) -> list[dict[str, Any]]:
-    """The same, before they are text."""
+    """Return the messages for a request, before they are encoded as JSON."""
     match event:
         case RealtimeModelSendUserInput():
             item = {**_user_item(event.user_input), **_id(event.item_id)}
             made: list[dict[str, Any]] = [{"type": "conversation.item.create", "item": item}]
             return [*made, _response(event.event_id)] if event.start_response else made
         case RealtimeModelSendToolOutput():
-            output = {"type": "function_call_output", "call_id": event.call_id, "output": event.output, **_id(event.item_id)}
+            output = {
+                "type": "function_call_output",
+                "call_id": event.call_id,
+                "output": event.output,
+                **_id(event.item_id),
+            }
             made = [{"type": "conversation.item.create", "item": output}]
             return [*made, _response(event.event_id)] if event.start_response else made
         case RealtimeModelSendResponse():
@@ -119,13 +152,28 @@ def raw_messages(event: RealtimeModelSendEvent) -> list[dict[str, Any]]:
         case RealtimeModelSendItem():
             return _item_messages(event)
         case RealtimeModelSendDelete():
-            return [{"type": "conversation.item.delete", "item_id": event.item_id, **_event_id(event.event_id)}]
+            return [
+                {
+                    "type": "conversation.item.delete",
+                    "item_id": event.item_id,
+                    **_event_id(event.event_id),
+                }
+            ]
         case RealtimeModelSendRawMessage():
             message = event.message
             if not isinstance(message, Mapping) or not isinstance(message.get("type"), str):
-                msg = f"a message of the protocol is a mapping with a 'type', and {message!r} was given."
+                msg = (
+                    f"a message of the protocol is a mapping with a 'type', and {message!r} was "
+                    "given."
+                )
                 raise UsageError(msg)
-            return [{"type": message["type"], **dict(message.get("other_data") or {}), **_event_id(event.event_id)}]
+            return [
+                {
+                    "type": message["type"],
+                    **dict(message.get("other_data") or {}),
+                    **_event_id(event.event_id),
+                }
+            ]
         case _:
             msg = f"OpenAI's realtime models cannot do what {type(event).__name__} asks."
             raise UsageError(msg)
@@ -133,15 +181,28 @@ def raw_messages(event: RealtimeModelSendEvent) -> list[dict[str, Any]]:
 
 def _interruption(event: RealtimeModelSendInterrupt) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = [
-        {"type": "conversation.item.truncate", "item_id": one.item_id, "content_index": one.content_index, "audio_end_ms": one.audio_end_ms}
+        {
+            "type": "conversation.item.truncate",
+            "item_id": one.item_id,
+            "content_index": one.content_index,
+            "audio_end_ms": one.audio_end_ms,
+        }
         for one in event.truncations
     ]
     if not event.playback_only and event.force_response_cancel:
-        made.append({"type": "response.cancel", **({"response_id": event.response_id} if event.response_id else {}), **_event_id(event.event_id)})
+        made.append(
+            {
+                "type": "response.cancel",
+                **({"response_id": event.response_id} if event.response_id else {}),
+                **_event_id(event.event_id),
+            }
+        )
     return made
 
 
-def _response(event_id: str | None, tool_choice: str | None = None, other: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _response(
+    event_id: str | None, tool_choice: str | None = None, other: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     made: dict[str, Any] = {"type": "response.create", **_event_id(event_id), **dict(other or {})}
     if tool_choice is not None:
         made["response"] = {**made.get("response", {}), "tool_choice": tool_choice}
@@ -158,7 +219,11 @@ def _id(item_id: str | None) -> dict[str, str]:
 
 def _user_item(given: Any) -> dict[str, Any]:
     if isinstance(given, str):
-        return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}
+        return {
+            "type": "message",
+            "role": "user",
+            "content": [{"type": "input_text", "text": given}],
+        }
     return {"type": "message", "role": "user", "content": [dict(part) for part in given["content"]]}
 
 
@@ -166,23 +231,54 @@ def _item_messages(event: RealtimeModelSendItem) -> list[dict[str, Any]]:
     item = event.item
     made: list[dict[str, Any]]
     if isinstance(item, RealtimeToolCallItem):
-        call = {"id": item.item_id, "type": "function_call", "call_id": item.call_id, "name": item.name, "arguments": item.arguments}
+        call = {
+            "id": item.item_id,
+            "type": "function_call",
+            "call_id": item.call_id,
+            "name": item.name,
+            "arguments": item.arguments,
+        }
         made = [{"type": "conversation.item.create", "item": call, **_event_id(event.event_id)}]
         if item.output is not None:
-            output = {"type": "function_call_output", "call_id": item.call_id, "output": item.output}
-            made.append({"type": "conversation.item.create", "item": output, **_event_id(event.event_id)})
+            output = {
+                "type": "function_call_output",
+                "call_id": item.call_id,
+                "output": item.output,
+            }
+            made.append(
+                {"type": "conversation.item.create", "item": output, **_event_id(event.event_id)}
+            )
         return made
-    return [{"type": "conversation.item.create", "item": {"id": item.item_id, **_message(item)}, **_event_id(event.event_id)}]
+    return [
+        {
+            "type": "conversation.item.create",
+            "item": {"id": item.item_id, **_message(item)},
+            **_event_id(event.event_id),
+        }
+    ]
 
 
 def _message(item: SystemMessageItem | UserMessageItem | AssistantMessageItem) -> dict[str, Any]:
-    """A message that was said, as one that is put in: what was spoken is its transcript, because audio of the model's cannot be put in."""
+    """Convert an existing message to one that can be added.
+
+    Speech is replaced by its transcript, because audio of the model cannot be added.
+    """
     if isinstance(item, AssistantMessageItem):
-        return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text_of_item(item)}]}
+        return {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": text_of_item(item)}],
+        }
     parts: list[dict[str, Any]] = []
     for part in item.content:
         if isinstance(part, InputImage):
-            parts.append({"type": "input_image", "image_url": part.image_url, **({} if part.detail is None else {"detail": part.detail})})
+            parts.append(
+                {
+                    "type": "input_image",
+                    "image_url": part.image_url,
+                    **({} if part.detail is None else {"detail": part.detail}),
+                }
+            )
         else:
             text = part.transcript if isinstance(part, InputAudio) else part.text
             parts.append({"type": "input_text", "text": text or ""})

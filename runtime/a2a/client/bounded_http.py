@@ -1,9 +1,9 @@
-"""HTTP whose answers are bounded: in size, and to the server that was asked.
+"""HTTP with responses that are bounded in size, and that come from the requested server only.
 
-What comes is counted before anything decodes it: a whole answer, or one event of a stream. Nothing is compressed, because what is small then may be large
-later; redirects are not followed, because credentials would go with them.
-
-Owns: the transport, and how a client that the user has given is used as one. It must never change that client, nor close it.
+Bytes are counted before anything decodes them: a whole response, or one event of a stream.
+Compression is refused, because a small compressed response may expand; redirects are not followed,
+because they would forward the credentials. A client that the user has passed is neither changed nor
+closed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,25 @@ from .limits import ClientLimits
 __all__ = ["make_http", "own_transport"]
 
 _UNSAFE: Final = re.compile(b"\xc2\x85|\xe2\x80[\xa8\xa9]")
-"""In UTF-8, the characters at which `splitlines` ends a line, but an event stream does not: JSON may hold them as they are."""
-_ESCAPED: Final = {b"\xc2\x85": b"\\u0085", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
+"""In UTF-8, the characters at which `splitlines` ends a line, but an event stream does not.
+
+JSON may contain them unescaped.
+"""
+_ESCAPED: Final = {
+    b"\xc2\x85": b"\\u0085",
+    b"\xe2\x80\xa8": b"\\u2028",
+    b"\xe2\x80\xa9": b"\\u2029",
+}
 _CUT: Final = re.compile(b"(?:\xc2|\xe2|\xe2\x80)\\Z")
 _BLANK: Final = re.compile(rb"\n\r?\n|\r\r")
 
 
 def own_transport(limits: ClientLimits) -> httpx.AsyncBaseTransport:
-    """Connections of our own. Those whose other end has gone without a word are found out by TCP, so that nothing waits for them for ever."""
+    """Return a transport with its own connections.
+
+    TCP keepalive detects a peer that has disappeared silently, so that nothing waits for it
+    forever.
+    """
     options: list[tuple[int, int, int]] = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, name):
@@ -37,11 +48,19 @@ def own_transport(limits: ClientLimits) -> httpx.AsyncBaseTransport:
     return httpx.AsyncHTTPTransport(socket_options=options)
 
 
-def make_http(limits: ClientLimits, given: httpx.AsyncClient | None = None, auth: httpx.Auth | None = None) -> httpx.AsyncClient:
-    """A client of our own that uses the connections of the one that was given, if one was."""
+def make_http(
+    limits: ClientLimits, given: httpx.AsyncClient | None = None, auth: httpx.Auth | None = None
+) -> httpx.AsyncClient:
+    """Return a new client, which uses the connections of `given` if set."""
     inner = _Through(given) if given is not None else own_transport(limits)
     timeout = httpx.Timeout(None, connect=limits.connect, write=limits.request)
-    return httpx.AsyncClient(transport=_Bounded(inner, limits), timeout=timeout, auth=auth, headers={"Accept-Encoding": "identity"}, follow_redirects=False)
+    return httpx.AsyncClient(
+        transport=_Bounded(inner, limits),
+        timeout=timeout,
+        auth=auth,
+        headers={"Accept-Encoding": "identity"},
+        follow_redirects=False,
+    )
 
 
 class _Bounded(httpx.AsyncBaseTransport):
@@ -53,20 +72,28 @@ class _Bounded(httpx.AsyncBaseTransport):
         response = await self._inner.handle_async_request(request)
         assert isinstance(response.stream, httpx.AsyncByteStream)
         where = f"{request.url.scheme}://{request.url.netloc.decode('ascii', 'replace')}"
-        if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        if response.headers.get("content-encoding", "identity").strip().lower() not in (
+            "",
+            "identity",
+        ):
             await response.stream.aclose()
             msg = f"{where} sends a compressed answer, though it was asked for a plain one."
             raise A2AProtocolError(msg)
         is_events = "text/event-stream" in response.headers.get("content-type", "").lower()
         counted = (_Events if is_events else _Body)(response.stream, self._limits, where)
-        return httpx.Response(response.status_code, headers=response.headers, stream=counted, extensions=response.extensions)
+        return httpx.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=counted,
+            extensions=response.extensions,
+        )
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
 class _Body(httpx.AsyncByteStream):
-    """A whole answer."""
+    """A whole response."""
 
     what = "an answer"
 
@@ -84,13 +111,22 @@ class _Body(httpx.AsyncByteStream):
             yield chunk
 
     def _check(self, size: int, values: int) -> None:
-        """What is small over the wire may be large in memory: a list of nothing has three bytes there, and hundreds here. So values are bounded as well."""
+        """Check the number of values as well as the size.
+
+        An empty list has three bytes in JSON, and hundreds in memory.
+        """
         limits = self._limits
         if size > limits.response:
-            msg = f"{self._where} sends {self.what} of more than {limits.response:,} bytes: ClientLimits(response=...) is the bound."
+            msg = (
+                f"{self._where} sends {self.what} of more than {limits.response:,} bytes: "
+                "ClientLimits(response=...) is the bound."
+            )
             raise A2AProtocolError(msg)
         if values > limits.values:
-            msg = f"{self._where} sends {self.what} with more than {limits.values:,} values: ClientLimits(values=...) is the bound."
+            msg = (
+                f"{self._where} sends {self.what} with more than {limits.values:,} values: "
+                "ClientLimits(values=...) is the bound."
+            )
             raise A2AProtocolError(msg)
 
     async def aclose(self) -> None:
@@ -113,7 +149,11 @@ class _Events(_Body):
             seen, ends = tail + chunk, 0
             for blank in _BLANK.finditer(seen):
                 ends = blank.end()
-            size, values = (len(seen) - ends, seen.count(b",", ends)) if ends else (size + len(chunk), values + chunk.count(b","))
+            size, values = (
+                (len(seen) - ends, seen.count(b",", ends))
+                if ends
+                else (size + len(chunk), values + chunk.count(b","))
+            )
             tail = seen[-2:] if ends < len(seen) - 1 else b""
             self._check(size, values)
             if chunk:
@@ -134,20 +174,33 @@ class _Through(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         extensions = dict(request.extensions)
-        if self._client.timeout != httpx.Timeout(5.0):  # what httpx takes where its user has said nothing: it ends quiet streams
+        # The default of httpx, which would end quiet streams.
+        if self._client.timeout != httpx.Timeout(5.0):
             own = self._client.timeout.as_dict()
             asked = extensions.get("timeout", {})
-            extensions["timeout"] = {name: own.get(name) if asked.get(name) is None else asked[name] for name in ("connect", "read", "write", "pool")}
+            extensions["timeout"] = {
+                name: own.get(name) if asked.get(name) is None else asked[name]
+                for name in ("connect", "read", "write", "pool")
+            }
         content = await request.aread()
-        twin = self._client.build_request(request.method, request.url, headers=request.headers, content=content, extensions=extensions)
+        twin = self._client.build_request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            content=content,
+            extensions=extensions,
+        )
         response = await self._client.send(twin, stream=True, follow_redirects=False)
         return httpx.Response(
-            response.status_code, headers=response.headers, stream=_Raw(response.aiter_raw(), response.aclose), extensions=response.extensions
+            response.status_code,
+            headers=response.headers,
+            stream=_Raw(response.aiter_raw(), response.aclose),
+            extensions=response.extensions,
         )
 
 
 class _Raw(httpx.AsyncByteStream):
-    """The bytes of a response as they came."""
+    """The unmodified bytes of a response."""
 
     def __init__(self, chunks: AsyncIterator[bytes], close: Callable[[], Awaitable[None]]) -> None:
         self._chunks = chunks

@@ -1,6 +1,7 @@
-"""One agent of others, on one event loop: the SDK's client behind our values.
+"""One remote agent, on one event loop: wraps the SDK's client.
 
-Owns: the HTTP client and the gRPC channel that it has made, the card, and the order of a stream: either one message, or one task and what becomes of it.
+This module owns the HTTP client and the gRPC channels that it has made, and the card. It checks the
+order of a stream: either one message, or one task and its changes.
 """
 
 from __future__ import annotations
@@ -15,13 +16,22 @@ from urllib.parse import urlsplit
 import httpx
 from a2a.client import ClientCallContext, ClientConfig, ClientFactory
 from a2a.client.card_resolver import A2ACardResolver
+from a2a.client.errors import AgentCardResolutionError
 from a2a.client.interceptors import AfterArgs, BeforeArgs, ClientCallInterceptor
+from a2a.extensions.common import HTTP_EXTENSION_HEADER
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseError
 
 from ...errors import UsageError
 from ...maybe_await import maybe_await
-from ..conversion import card_from_wire, card_to_wire, event_from_wire, message_to_wire, metadata_to_wire, task_from_wire
+from ..conversion import (
+    card_from_wire,
+    card_to_wire,
+    event_from_wire,
+    message_to_wire,
+    metadata_to_wire,
+    task_from_wire,
+)
 from ..data.card import AgentCard
 from ..data.message import A2AMessage
 from ..data.parts import Metadata
@@ -29,6 +39,7 @@ from ..data.stream_events import StreamEvent
 from ..data.task import Task
 from ..errors import A2AProtocolError, one_line
 from .bounded_http import make_http
+from .former_servers import json_rpc_transport
 from .interfaces import chosen
 from .limits import ClientLimits
 from .refusals import told
@@ -44,22 +55,25 @@ Headers: TypeAlias = Mapping[str, str]
 _PAGE: Final = 50
 _PAGES: Final = 4
 _CARD: Final = "/.well-known/agent-card.json"
+_FORMER_CARD: Final = "/.well-known/agent.json"
+_NOT_FOUND: Final = 404
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How an agent is asked. `source` is its address, or its card."""
+    """The settings of a connection. `source` is the agent's address, or its card."""
 
-    source: str | AgentCard
+    source: str | AgentCard | Mapping[str, object]
     handler_path: str
     auth: object
     http_client: object
     transport: str | None
     limits: ClientLimits
+    extensions: tuple[str, ...] = ()
 
 
 class _Message:
-    """A message in a stream, of which the SDK does not see that it is one."""
+    """A message in a stream, disguised so that the SDK does not recognize it."""
 
     def __init__(self, message: pb.Message) -> None:
         self.message = message
@@ -70,10 +84,13 @@ class _Message:
 
 
 class _Messages(ClientCallInterceptor):
-    """Lets a stream that is one message come to its end. The SDK leaves it in the middle, for the loop to close some time."""
+    """Lets a stream that is one message come to its end.
+
+    The SDK would abandon it in the middle, for the event loop to close later.
+    """
 
     async def before(self, args: BeforeArgs) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     async def after(self, args: AfterArgs) -> None:
         if args.method == "send_message_streaming" and args.result.HasField("message"):
@@ -87,21 +104,36 @@ class Connection:
         self._settings = settings
         given, auth = settings.http_client, settings.auth
         if given is not None and not isinstance(given, httpx.AsyncClient):
-            msg = f"http_client={given!r}: give an httpx.AsyncClient."
+            msg = f"http_client={given!r}: pass an httpx.AsyncClient."
             raise UsageError(msg)
-        if settings.limits.connect and auth is not None and not isinstance(auth, str | Mapping | httpx.Auth) and not callable(auth):
-            msg = f"auth= is a {type(auth).__name__}: give a token, a mapping of headers, a function that returns one of these, or an httpx.Auth."
+        if (
+            settings.limits.connect
+            and auth is not None
+            and not isinstance(auth, str | Mapping | httpx.Auth)
+            and not callable(auth)
+        ):
+            msg = (
+                f"auth= is a {type(auth).__name__}: pass a token, a mapping of headers, a "
+                "function that returns one of these, or an httpx.Auth."
+            )
             raise UsageError(msg)
-        self._http = make_http(settings.limits, given, auth if isinstance(auth, httpx.Auth) else None)
+        self._http = make_http(
+            settings.limits, given, auth if isinstance(auth, httpx.Auth) else None
+        )
         self._opening = asyncio.Lock()
         self._card: AgentCard | None = None
-        self._clients: tuple[Client, Client] | None = None  # the one that streams, and the one that does not
+        # The streaming one, and the other.
+        self._clients: tuple[Client, Client] | None = None
         self._channels: dict[str, Any] = {}
         self.is_closed = False
         source = settings.source
-        self.who = f"the agent at {source}" if isinstance(source, str) else f"the agent {one_line(source.name, 80)!r}"
+        self.who = (
+            f"the agent at {source}"
+            if isinstance(source, str)
+            else f"the agent {one_line(_name_of(source), 80)!r}"
+        )
 
-    # --- the card, and the client that it leads to ---
+    # --- the card, and its client ---
 
     async def card(self) -> AgentCard:
         await self._open()
@@ -119,7 +151,10 @@ class Connection:
                 dialled = settings.source if isinstance(settings.source, str) else None
                 try:
                     taken = chosen(card, dialled, settings.handler_path, settings.transport)
-                    self._clients = (self._client(taken, streaming=True), self._client(taken, streaming=False))
+                    self._clients = (
+                        self._client(taken, streaming=True),
+                        self._client(taken, streaming=False),
+                    )
                 except ValueError as error:
                     raise told(error, self.who) from error
                 self._card = card_from_wire(card)
@@ -127,28 +162,43 @@ class Connection:
 
     def _client(self, card: pb.AgentCard, *, streaming: bool) -> Client:
         bindings = [card.supported_interfaces[0].protocol_binding]
-        config = ClientConfig(streaming=streaming, httpx_client=self._http, supported_protocol_bindings=bindings, grpc_channel_factory=self._channel)
-        return ClientFactory(config).create(card, [_Messages()])
+        config = ClientConfig(
+            streaming=streaming,
+            httpx_client=self._http,
+            supported_protocol_bindings=bindings,
+            grpc_channel_factory=self._channel,
+        )
+        factory = ClientFactory(config)
+        factory.register("JSONRPC", json_rpc_transport)
+        return factory.create(card, [_Messages()])
 
     def _channel(self, url: str) -> Any:
         if url not in self._channels:
             from grpc import aio, ssl_channel_credentials  # type: ignore[import-untyped]  # noqa: PLC0415 -- an extra of its own, without stubs
 
             parts = urlsplit(url if "://" in url else f"//{url}")
-            options = (("grpc.max_receive_message_length", self._settings.limits.response), ("grpc.keepalive_time_ms", 30_000))
+            options = (
+                ("grpc.max_receive_message_length", self._settings.limits.response),
+                ("grpc.keepalive_time_ms", 30_000),
+            )
             if parts.scheme in ("https", "grpcs"):
-                self._channels[url] = aio.secure_channel(parts.netloc, ssl_channel_credentials(), options=options)
+                self._channels[url] = aio.secure_channel(
+                    parts.netloc, ssl_channel_credentials(), options=options
+                )
             else:
                 self._channels[url] = aio.insecure_channel(parts.netloc, options=options)
         return self._channels[url]
 
     async def _fetch(self) -> pb.AgentCard:
         source = self._settings.source
-        if isinstance(source, AgentCard):
-            return card_to_wire(source)
+        if not isinstance(source, str):
+            try:
+                return card_to_wire(source)
+            except ParseError as error:
+                msg = f"{self.who}: its card is no agent's card: {one_line(str(error), 200)}"
+                raise UsageError(msg) from error
         try:
-            kwargs = {"headers": await self._headers(), "timeout": self._settings.limits.request}
-            card = await A2ACardResolver(self._http, source).get_agent_card(http_kwargs=kwargs)
+            card = await self._fetched(source)
         except Exception as error:
             cause = error.__cause__ or error
             if isinstance(cause, ValueError | RecursionError | ParseError):
@@ -161,8 +211,22 @@ class Connection:
             raise A2AProtocolError(msg)
         return card
 
+    async def _fetched(self, source: str) -> pb.AgentCard:
+        """Fetch the card, from the path of this version or of former ones."""
+        kwargs = {"headers": await self._headers(), "timeout": self._settings.limits.request}
+        resolver, missing = A2ACardResolver(self._http, source), None
+        for path in (_CARD, _FORMER_CARD, self._settings.handler_path + _FORMER_CARD):
+            try:
+                return await resolver.get_agent_card(path, http_kwargs=kwargs)
+            except AgentCardResolutionError as error:
+                if error.status_code != _NOT_FOUND:
+                    raise
+                missing = missing or error
+        assert missing is not None
+        raise missing
+
     async def forget_card(self) -> None:
-        """The server may be another one by now: what it says of itself is asked again."""
+        """Fetch the card again before the next request: the server may have been replaced."""
         if isinstance(self._settings.source, str):
             async with self._opening:
                 self._clients = None
@@ -180,24 +244,30 @@ class Connection:
         return {str(name): str(value) for name, value in auth.items()}
 
     async def _context(self, timeout: float | None = None) -> ClientCallContext:
-        return ClientCallContext(timeout=timeout, service_parameters=await self._headers())
+        parameters = await self._headers()
+        if self._settings.extensions:
+            parameters[HTTP_EXTENSION_HEADER] = ", ".join(self._settings.extensions)
+        return ClientCallContext(timeout=timeout, service_parameters=parameters)
 
     async def ask(self, call: Callable[[Client, ClientCallContext], Awaitable[T]]) -> T:
-        """A request that is answered at once."""
+        """Make a request that is answered immediately."""
         _, client = await self._open()
         try:
             return await call(client, await self._context(self._settings.limits.request))
         except Exception as error:
             raise told(error, self.who) from error
 
-    async def send(self, message: A2AMessage, metadata: Metadata, *, wait: bool, history: int | None) -> Task | A2AMessage:
+    async def send(
+        self, message: A2AMessage, metadata: Metadata, *, wait: bool, history: int | None
+    ) -> Task | A2AMessage:
         _, client = await self._open()
         request = _request(message, metadata, wait=wait, history=history)
         context = await self._context(None if wait else self._settings.limits.request)
         found: StreamEvent | None = None
         try:
             async for answer in client.send_message(request, context=context):
-                found = event_from_wire(answer)  # to its end: what is left in the middle is closed by the loop, later
+                # Read to the end: the loop would close an abandoned stream later.
+                found = event_from_wire(answer)
         except Exception as error:
             raise told(error, self.who) from error
         if isinstance(found, Task | A2AMessage):
@@ -205,22 +275,32 @@ class Connection:
         msg = f"{self.who} answers a message with neither a task nor a message."
         raise A2AProtocolError(msg)
 
-    async def stream(self, message: A2AMessage, metadata: Metadata, *, history: int | None = None) -> AsyncGenerator[StreamEvent, None]:
+    async def stream(
+        self, message: A2AMessage, metadata: Metadata, *, history: int | None = None
+    ) -> AsyncGenerator[StreamEvent, None]:
         client, _ = await self._open()
         request = _request(message, metadata, wait=True, history=history)
-        async with aclosing(self._checked(client.send_message(request, context=await self._context()), message.task_id)) as events:
+        async with aclosing(
+            self._checked(
+                client.send_message(request, context=await self._context()), message.task_id
+            )
+        ) as events:
             async for event in events:
                 yield event
 
     async def subscribe(self, task_id: str) -> AsyncGenerator[StreamEvent, None]:
         client, _ = await self._open()
         request = pb.SubscribeToTaskRequest(id=task_id)
-        async with aclosing(self._checked(client.subscribe(request, context=await self._context()), task_id)) as events:
+        async with aclosing(
+            self._checked(client.subscribe(request, context=await self._context()), task_id)
+        ) as events:
             async for event in events:
                 yield event
 
-    async def _checked(self, answers: AsyncIterator[pb.StreamResponse | _Message], task_id: str | None) -> AsyncGenerator[StreamEvent, None]:
-        """What comes, as long as it is one message, or one task."""
+    async def _checked(
+        self, answers: AsyncIterator[pb.StreamResponse | _Message], task_id: str | None
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the events of a stream, after checking that they are one message, or one task's."""
         count = 0
         try:
             async for answer in answers:
@@ -239,7 +319,10 @@ class Connection:
     def _check(self, event: StreamEvent, task_id: str | None, count: int) -> str | None:
         most = self._settings.limits.events
         if count > most:
-            msg = f"{self.who} sends more than {most:,} events in one stream: ClientLimits(events=...) is the bound."
+            msg = (
+                f"{self.who} sends more than {most:,} events in one stream: "
+                "ClientLimits(events=...) is the bound."
+            )
             raise A2AProtocolError(msg)
         if isinstance(event, A2AMessage):
             if task_id is not None and count > 1:
@@ -248,7 +331,10 @@ class Connection:
             return event.task_id or task_id
         its = event.id if isinstance(event, Task) else event.task_id
         if not its or (task_id is not None and its != task_id):
-            msg = f"{self.who} speaks of the task {one_line(its, 80)!r}, where {task_id or 'one with an id'!r} was asked for."
+            msg = (
+                f"{self.who} speaks of the task {one_line(its, 80)!r}, where "
+                f"{task_id or 'one with an id'!r} was asked for."
+            )
             raise A2AProtocolError(msg)
         return its
 
@@ -256,18 +342,26 @@ class Connection:
         request = pb.GetTaskRequest(id=task_id)
         if history is not None:
             request.history_length = history
-        return self._same(await self.ask(lambda client, context: client.get_task(request, context=context)), task_id)
+        return self._same(
+            await self.ask(lambda client, context: client.get_task(request, context=context)),
+            task_id,
+        )
 
     async def cancel(self, task_id: str) -> Task:
         request = pb.CancelTaskRequest(id=task_id)
-        return self._same(await self.ask(lambda client, context: client.cancel_task(request, context=context)), task_id)
+        return self._same(
+            await self.ask(lambda client, context: client.cancel_task(request, context=context)),
+            task_id,
+        )
 
     async def find(self, message_id: str) -> Task | None:
-        """The task that a message has begun, if it is among the latest ones."""
+        """Return the task that a message has started, if it is among the latest ones."""
         token = ""
         for _ in range(_PAGES):
             request = pb.ListTasksRequest(page_size=_PAGE, page_token=token, history_length=_PAGE)
-            page = await self.ask(lambda client, context, request=request: client.list_tasks(request, context=context))  # type: ignore[misc]  # bound now
+            page = await self.ask(
+                lambda client, context, request=request: client.list_tasks(request, context=context)  # type: ignore[misc]  # bound now
+            )
             for task in page.tasks:
                 if any(message.message_id == message_id for message in task.history):
                     return task_from_wire(task)
@@ -290,8 +384,17 @@ class Connection:
         await self._http.aclose()
 
 
-def _request(message: A2AMessage, metadata: Metadata, *, wait: bool, history: int | None) -> pb.SendMessageRequest:
-    request = pb.SendMessageRequest(message=message_to_wire(message), configuration=pb.SendMessageConfiguration(return_immediately=not wait))
+def _name_of(card: AgentCard | Mapping[str, object]) -> str:
+    return card.name if isinstance(card, AgentCard) else str(card.get("name", ""))
+
+
+def _request(
+    message: A2AMessage, metadata: Metadata, *, wait: bool, history: int | None
+) -> pb.SendMessageRequest:
+    request = pb.SendMessageRequest(
+        message=message_to_wire(message),
+        configuration=pb.SendMessageConfiguration(return_immediately=not wait),
+    )
     if history is not None:
         request.configuration.history_length = history
     if metadata:

@@ -1,7 +1,4 @@
-"""How much a stranger may say, and how long he may keep one waiting.
-
-Owns: `ClientLimits`, with the defaults.
-"""
+"""Limits on the sizes and times of a remote agent's responses."""
 
 from __future__ import annotations
 
@@ -14,32 +11,35 @@ __all__ = ["ClientLimits"]
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """Bounds for what comes from another agent: sizes in bytes, times in seconds. A stream that is quiet is no reason to give it up."""
+    """Limits on responses of a remote agent: sizes in bytes, times in seconds.
+
+    A quiet stream is not given up.
+    """
 
     response: int = 16 * 1024 * 1024
-    """Of one answer, or of one event in a stream."""
+    """The size of one response, or of one event in a stream."""
     values: int = 500_000
-    """How many values may be in that; its commas are counted."""
+    """The number of values in it, counted by its commas."""
     content: int = 64 * 1024 * 1024
-    """Of all that one task says and makes, as far as an agent keeps it."""
+    """The size of all messages and artifacts of one task, as far as an agent retains them."""
     events: int = 100_000
-    """In one stream."""
+    """The number of events in one stream."""
     artifacts: int = 1_000
-    """Of one task."""
+    """The number of artifacts of one task."""
     connect: float = 10.0
-    """Until a connection is there."""
+    """The time to connect."""
     request: float = 30.0
-    """Until an answer is there to what is answered at once: the card, a task as it is, a cancel."""
+    """The time for requests that are answered at once: the card, a task's state, a cancel."""
     quiet: float = 60.0
-    """After so long without an event, the server is asked whether the task is still there."""
+    """The time without an event after which the server is asked whether the task still exists."""
     cancel: float = 10.0
     """How long the end of a run waits for the task to be canceled."""
     attempts: int = 6
-    """How often in a row a task is taken up again whose server cannot be reached."""
+    """The number of consecutive attempts to reach the server of a task."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-                msg = f"ClientLimits({one.name}={value!r}): give a number above 0."
+                msg = f"ClientLimits({one.name}={value!r}): pass a number above 0."
                 raise UsageError(msg)

@@ -1,9 +1,8 @@
-"""Reads a stream in a task of its own.
+"""Reads a stream in a separate task.
 
-The reader may wait for a while, do something else and wait again, without the stream being disturbed; and when it has enough, the stream is ended where it
-waits for the network, so that all its layers are left in order.
-
-Owns: that task, until `aclose()` has returned. It reads one item ahead of its reader, no more.
+The reader may wait for a while, do something else and wait again, without disturbing the stream.
+When it has enough, the stream is ended while it waits for the network, so that all its layers are
+closed in order. The task lives until `aclose()` has returned, and reads at most one item ahead.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Pump(Generic[T]):
                 await self._hand((item,))
                 discarded += self._closing
                 if discarded > _MOST_DISCARDED:
-                    break  # it never waits
+                    break  # a stream that never waits cannot be cancelled
         except asyncio.CancelledError:
             if not self._closing:
                 raise
@@ -50,7 +49,11 @@ class Pump(Generic[T]):
             await self._hand(None)
 
     async def _hand(self, item: tuple[T] | None) -> None:
-        """Wait until the reader has room. If the pump is closed here, the stream is asked for its next item and ended while it waits for that."""
+        """Wait until the reader has room.
+
+        If the pump is closed here, the stream is asked for its next item, and ended while it waits
+        for that.
+        """
         if self._closing:
             return
         try:
@@ -63,7 +66,11 @@ class Pump(Generic[T]):
                 task.cancel()  # at its next wait, which is within the stream
 
     async def next(self, seconds: float | None = None) -> T | None:
-        """The next item; None at the end. Raises what the stream has raised; `TimeoutError` if nothing came in that time: the next call waits on."""
+        """Return the next item; None at the end.
+
+        Raises the stream's error; `TimeoutError` if nothing arrived in that time: then the next
+        call continues to wait.
+        """
         if seconds is None:
             found = await self._queue.get()
         else:
@@ -71,7 +78,7 @@ class Pump(Generic[T]):
                 found = await self._queue.get()
         if found is not None:
             return found[0]
-        self._queue.put_nowait(None)  # the end stays the end
+        self._queue.put_nowait(None)  # later calls see the end, too
         if self._error is not None:
             raise self._error
         return None

@@ -1,6 +1,6 @@
-"""What the SDK raises, as errors of ours: who it was, and what to do.
+"""Conversion of the SDK's errors to errors of this package, which name the agent and the fix.
 
-Owns: the translation. It must never lose the cause, and never show more than a line of what a stranger says.
+The cause is retained, and at most one line of the remote text is shown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from a2a.client.errors import A2AClientError
 from a2a.utils.errors import A2A_ERROR_REASONS
 from a2a.utils.errors import A2AError as SdkError
 
-from ...errors import UnderstudyError
+from ...errors import OffbookError
 from ..errors import A2AConnectionError, A2AError, A2AProtocolError, A2ARequestError, one_line
 
 __all__ = ["told"]
@@ -23,13 +23,15 @@ _REFUSED: Final = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}
 _GRPC_GONE: Final = frozenset(("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED"))
 
 
-def told(error: Exception, who: str) -> UnderstudyError:
-    """The error as our callers know it."""
+def told(error: Exception, who: str) -> OffbookError:
+    """Convert an error."""
     if isinstance(error, SdkError) and not isinstance(error, A2AClientError):
         reason = A2A_ERROR_REASONS.get(type(error), "")
-        return A2ARequestError(f"{who} refuses: {one_line(str(error)) or reason} ({reason}).", reason)
+        return A2ARequestError(
+            f"{who} refuses: {one_line(str(error)) or reason} ({reason}).", reason
+        )
     for link in _chain(error):
-        if isinstance(link, UnderstudyError):
+        if isinstance(link, OffbookError):
             return link
         if isinstance(link, httpx.HTTPStatusError):
             return _of_status(link.response, who)
@@ -41,7 +43,9 @@ def told(error: Exception, who: str) -> UnderstudyError:
         code = getattr(link, "code", None)
         if type(link).__module__.startswith("grpc") and callable(code):
             return _of_grpc(getattr(code(), "name", ""), link, who)
-    return A2AProtocolError(f"{who} says what is not Agent2Agent: {type(error).__name__}: {one_line(str(error))}")
+    return A2AProtocolError(
+        f"{who} says what is not Agent2Agent: {type(error).__name__}: {one_line(str(error))}"
+    )
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -56,12 +60,19 @@ def _of_status(response: httpx.Response, who: str) -> A2AError:
     status = response.status_code
     if response.is_redirect:
         where = one_line(response.headers.get("location", ""), 200)
-        return A2AProtocolError(f"{who} redirects to {where!r}, which is not followed: give the address itself.")
+        return A2AProtocolError(
+            f"{who} redirects to {where!r}, which is not followed: pass the address itself."
+        )
     if status in _BUSY:
         return A2AConnectionError(f"{who} cannot answer now: HTTP {status}.")
     if status in _REFUSED:
-        return A2ARequestError(f"{who} refuses the credentials: HTTP {status}. Give auth=, or other ones.", _REFUSED[status])
-    return A2ARequestError(f"{who} refuses: HTTP {status} {one_line(response.reason_phrase, 100)}.", f"HTTP_{status}")
+        return A2ARequestError(
+            f"{who} refuses the credentials: HTTP {status}. Give auth=, or other ones.",
+            _REFUSED[status],
+        )
+    return A2ARequestError(
+        f"{who} refuses: HTTP {status} {one_line(response.reason_phrase, 100)}.", f"HTTP_{status}"
+    )
 
 
 def _of_grpc(code: str, error: BaseException, who: str) -> A2AError:
@@ -70,7 +81,9 @@ def _of_grpc(code: str, error: BaseException, who: str) -> A2AError:
     if code in _GRPC_GONE:
         return A2AConnectionError(f"{who} cannot be reached, or broke off: {said}.")
     if code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
-        return A2ARequestError(f"{who} refuses the credentials: {said}. Give auth=, or other ones.", code)
+        return A2ARequestError(
+            f"{who} refuses the credentials: {said}. Give auth=, or other ones.", code
+        )
     if code == "RESOURCE_EXHAUSTED":
         return A2AProtocolError(f"{who} sends more than is allowed: {said}.")
     return A2ARequestError(f"{who} refuses: {said} ({code}).", code)

@@ -1,12 +1,13 @@
-"""What Agent2Agent says: plain frozen values of our own.
+"""The values of Agent2Agent: plain and frozen.
 
-    parts           the pieces of messages and artifacts: text, data, files
+    parts           the parts of messages and artifacts: text, data, files
     message         one message between a client and an agent
     task            a task, its state and status, its artifacts
-    stream_events   what a stream shows: changes of a task's status, pieces of its artifacts
-    actions         what an agent says to Agent2Agent by a `CustomAction`
-    question        what a task of another agent waits for, as a run of ours shows it
-    card            how an agent introduces itself
+    stream_events   the events of a stream: status changes, and artifacts in chunks
+    extension       the extension that reports the steps inside a task
+    actions         actions of an agent for Agent2Agent, as values of a `CustomAction`
+    question        the question of a remote task, as an interrupt
+    card            an agent's card
 
-It must never import the SDK, nor protobuf: the server and the client convert these values at the wire.
+This package imports neither the SDK nor protobuf: `conversion` converts these values.
 """

@@ -1,8 +1,9 @@
-"""What an agent may say to Agent2Agent beside its messages: each is the value of a `CustomAction`, in an event that it yields.
+"""Actions of an agent for Agent2Agent: each is the value of a `CustomAction`, in an event that it
+yields.
 
     yield AgentEvent.of(action=CustomAction(ArtifactUpdate("report", ["the text"])))
 
-Owns: these values. They change nothing for any other consumer: it sees an ordinary event.
+For any other consumer, such an event is ordinary.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ __all__ = ["A2AAction", "ArtifactUpdate", "AuthRequired", "Reject", "Reply", "St
 @register_type(name="a2a.Reply")
 @dataclass(frozen=True, slots=True, init=False)
 class Reply:
-    """The answer is this message alone: the client gets no task. It has to be said before anything else."""
+    """The answer is this message alone: the client gets no task.
+
+    It must be the agent's first output.
+    """
 
     message: A2AMessage
 
@@ -32,7 +36,7 @@ class Reply:
 @register_type(name="a2a.Reject")
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """The agent will not do this: the task is REJECTED. The client is shown the reason."""
+    """The agent refuses: the task is REJECTED. The client is shown the reason."""
 
     reason: str = ""
 
@@ -43,18 +47,35 @@ class Reject:
 @register_type(name="a2a.ArtifactUpdate")
 @dataclass(frozen=True, slots=True, init=False)
 class ArtifactUpdate:
-    """An artifact of that name, or a piece of it: with `append`, its parts come behind those that are there; `last` says that no more will come."""
+    """An artifact of that name, or a chunk of it.
+
+    With `append`, its parts follow the existing ones; `last`: no more follow.
+    """
 
     name: str
     parts: tuple[A2APart, ...]
     append: bool = False
     last: bool = True
 
-    def __init__(self, name: str, parts: PartsLike, append: bool = False, last: bool = True) -> None:  # noqa: FBT001, FBT002 -- the public contract
+    def __init__(
+        self,
+        name: str,
+        parts: PartsLike,
+        append: bool = False,  # noqa: FBT001, FBT002 -- the public contract
+        last: bool = True,  # noqa: FBT001, FBT002 -- the public contract
+    ) -> None:
         _check_text("ArtifactUpdate", "name", name)
         if not name:
-            raise UsageError("ArtifactUpdate(name=''): an artifact needs a name: its pieces are told apart by it.")
-        for field, value in (("name", name), ("parts", as_parts(parts)), ("append", append), ("last", last)):
+            raise UsageError(
+                "ArtifactUpdate(name=''): an artifact needs a name: its pieces are told "
+                "apart by it."
+            )
+        for field, value in (
+            ("name", name),
+            ("parts", as_parts(parts)),
+            ("append", append),
+            ("last", last),
+        ):
             object.__setattr__(self, field, value)
 
 
@@ -72,7 +93,10 @@ class Status:
 @register_type(name="a2a.AuthRequired")
 @dataclass(frozen=True, slots=True)
 class AuthRequired:
-    """The task waits for credentials: AUTH_REQUIRED. Give it as the `info` of an interrupt, or as the value of a `CustomAction` before one."""
+    """The task waits for credentials: AUTH_REQUIRED.
+
+    Use it as the `info` of an interrupt, or as the value of a `CustomAction` before one.
+    """
 
     info: object = None
 
@@ -82,5 +106,5 @@ A2AAction: TypeAlias = Reply | Reject | ArtifactUpdate | Status | AuthRequired
 
 def _check_text(kind: str, field: str, value: object) -> None:
     if not isinstance(value, str):
-        msg = f"{kind}({field}={value!r}): give a text."
+        msg = f"{kind}({field}={value!r}): pass a string."
         raise UsageError(msg)

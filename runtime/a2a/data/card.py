@@ -1,6 +1,7 @@
-"""How an agent introduces itself: what it is called, what it can do, and where and how it is reached.
+"""An agent's card: its name, its skills, and its addresses.
 
-Owns: `AgentCard`, a reading view of the card's JSON, which it keeps whole: what is not named here is not lost.
+`AgentCard` is a view of the card's JSON, which it retains completely, including fields without an
+attribute.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ __all__ = ["AgentCard", "AgentInterface", "AgentSkill"]
 @register_type(name="a2a.AgentInterface")
 @dataclass(frozen=True, slots=True)
 class AgentInterface:
-    """A door of the agent: its address, the transport spoken there (`JSONRPC`, `HTTP+JSON`, `GRPC`), and the version of the protocol."""
+    """An interface of the agent: its address, its transport, and the version of the protocol.
+
+    The transports are `JSONRPC`, `HTTP+JSON` and `GRPC`.
+    """
 
     url: str
     transport: str
@@ -39,7 +43,10 @@ class AgentSkill:
 @register_type(name="a2a.AgentCard")
 @dataclass(frozen=True, slots=True)
 class AgentCard:
-    """An agent's card. `document` is the whole of it, as JSON; the other fields are read from there."""
+    """An agent's card.
+
+    `document` is the complete JSON; the other fields are read from it.
+    """
 
     name: str
     description: str = ""
@@ -55,5 +62,5 @@ class AgentCard:
 
     @property
     def url(self) -> str:
-        """The address of its first door; empty if it names none."""
+        """The address of its first interface; empty if it has none."""
         return self.interfaces[0].url if self.interfaces else ""

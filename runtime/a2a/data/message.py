@@ -1,6 +1,6 @@
 """One message between a client and an agent.
 
-Owns: `A2AMessage`, and how a message of ours becomes one. Its ids are texts: those of the message, of its task and of its context.
+The ids of the message, its task and its context are strings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ A2ARole: TypeAlias = Literal["user", "agent"]
 @register_type(name="a2a.Message")
 @dataclass(frozen=True, slots=True)
 class A2AMessage:
-    """What a client says to an agent (`user`), or an agent to its client (`agent`)."""
+    """A message of a client (`user`), or of an agent (`agent`)."""
 
     role: A2ARole
     parts: tuple[A2APart, ...] = ()
@@ -34,36 +34,43 @@ class A2AMessage:
 
     def __post_init__(self) -> None:
         if self.role not in ("user", "agent"):
-            msg = f"A2AMessage(role={self.role!r}): give 'user' or 'agent'."
+            msg = f"A2AMessage(role={self.role!r}): pass 'user' or 'agent'."
             raise UsageError(msg)
 
     @classmethod
-    def user(cls, parts: PartsLike, *, task_id: str | None = None, context_id: str | None = None) -> Self:
-        """What a client says: a text, a part, or several."""
+    def user(
+        cls, parts: PartsLike, *, task_id: str | None = None, context_id: str | None = None
+    ) -> Self:
+        """Make a client's message from a string, a part, or several."""
         return cls("user", as_parts(parts), task_id, context_id)
 
     @classmethod
-    def agent(cls, parts: PartsLike, *, task_id: str | None = None, context_id: str | None = None) -> Self:
-        """What an agent says: a text, a part, or several."""
+    def agent(
+        cls, parts: PartsLike, *, task_id: str | None = None, context_id: str | None = None
+    ) -> Self:
+        """Make an agent's message from a string, a part, or several."""
         return cls("agent", as_parts(parts), task_id, context_id)
 
     @property
     def text(self) -> str:
-        """The parts that are text, joined."""
+        """The text parts, joined."""
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
 
 MessageLike: TypeAlias = A2AMessage | Message | str
-"""A message, or what becomes one: a text, or a message of ours."""
+"""A message, or something that converts to one: a string, or a chat message."""
 
 
 def as_message(given: MessageLike, role: A2ARole) -> A2AMessage:
-    """The message that this is, or becomes. `role` is who says it, if it does not say that itself."""
+    """Convert to a message.
+
+    `role` is the sender, if the value does not specify one.
+    """
     if isinstance(given, A2AMessage):
         return given
     if isinstance(given, str):
         return A2AMessage(role, (TextPart(given),))
     if isinstance(given, Message):
         return A2AMessage(role, as_parts(given.content), message_id=given.id)
-    msg = f"{given!r} is no message: give a text, a Message or an A2AMessage."
+    msg = f"{given!r} is no message: pass a string, a Message or an A2AMessage."
     raise UsageError(msg)

@@ -1,6 +1,7 @@
-"""The pieces of messages and artifacts: text, data with a media type, a file by its bytes or by its address.
+"""The parts of messages and artifacts: text, data with a media type, a file by its bytes or its
+address.
 
-Owns: `TextPart`, `DataPart`, `FilePart`, and how what an agent has at hand becomes one of them. It must never hold a value that JSON cannot.
+All values are representable in JSON.
 """
 
 from __future__ import annotations
@@ -13,16 +14,26 @@ from ...codec.packing import register_type
 from ...data import chat
 from ...errors import UsageError
 
-__all__ = ["A2APart", "DataPart", "FilePart", "Metadata", "PartLike", "PartsLike", "TextPart", "as_part", "as_parts"]
+__all__ = [
+    "A2APart",
+    "DataPart",
+    "FilePart",
+    "Metadata",
+    "PartLike",
+    "PartsLike",
+    "TextPart",
+    "as_part",
+    "as_parts",
+]
 
 Metadata: TypeAlias = Mapping[str, object]
-"""What goes with a message, part, artifact or task: values that JSON can hold."""
+"""Metadata of a message, part, artifact or task: JSON values."""
 
 
 @register_type(name="a2a.TextPart")
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Text; `media_type` where it is more than plain: `text/markdown`."""
+    """Text; `media_type` if it is not plain: `text/markdown`."""
 
     text: str
     media_type: str | None = None
@@ -30,14 +41,20 @@ class TextPart:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
-            msg = f"TextPart(text={self.text!r}): give a text; for anything else there is DataPart."
+            msg = (
+                f"TextPart(text={self.text!r}): pass a string; for anything else there is DataPart."
+            )
             raise UsageError(msg)
 
 
 @register_type(name="a2a.DataPart")
 @dataclass(frozen=True, slots=True)
 class DataPart:
-    """Anything that JSON can hold. A number of more than 53 bits is refused where it is sent: it would arrive as another one. Send it as text."""
+    """Any JSON value.
+
+    A number of more than 53 bits is refused when it is sent, because it would change. Send it as a
+    string.
+    """
 
     data: object
     media_type: str | None = None
@@ -48,7 +65,7 @@ class DataPart:
 @register_type(name="a2a.FilePart")
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A file: its bytes as `data`, or the `url` where it is."""
+    """A file: its bytes as `data`, or its `url`."""
 
     url: str | None = None
     data: bytes | None = None
@@ -58,7 +75,7 @@ class FilePart:
 
     def __post_init__(self) -> None:
         if (self.url is None) == (self.data is None):
-            msg = "FilePart: give either url= or data=, and not both."
+            msg = "FilePart: pass either url= or data=, and not both."
             raise UsageError(msg)
         if self.data is not None and not isinstance(self.data, bytes):
             msg = f"FilePart: data is a {type(self.data).__name__}; give bytes."
@@ -67,12 +84,12 @@ class FilePart:
 
 A2APart: TypeAlias = TextPart | DataPart | FilePart
 PartLike: TypeAlias = A2APart | chat.Part | str
-"""A part, or what becomes one: a text, or a part of an agent's own message."""
+"""A part, or something that converts to one: a string, or a part of a chat message."""
 PartsLike: TypeAlias = PartLike | Iterable[PartLike]
 
 
 def as_part(given: PartLike) -> A2APart:
-    """The part that this is, or becomes."""
+    """Convert to a part."""
     match given:
         case TextPart() | DataPart() | FilePart():
             return given
@@ -84,12 +101,12 @@ def as_part(given: PartLike) -> A2APart:
             return FilePart(url, data, media_type, given.name)
         case chat.ImagePart(url, data, media_type) | chat.AudioPart(url, data, media_type):
             return FilePart(url, data, media_type)
-    msg = f"{given!r} is no part: give a text, TextPart, DataPart or FilePart."
+    msg = f"{given!r} is no part: pass a string, TextPart, DataPart or FilePart."
     raise UsageError(msg)
 
 
 def as_parts(given: PartsLike) -> tuple[A2APart, ...]:
-    """The parts that this is, or becomes: one, or several."""
+    """Convert one or several values to parts."""
     if isinstance(given, Iterable) and not isinstance(given, str):
         return tuple(as_part(one) for one in given)
     return (as_part(given),)

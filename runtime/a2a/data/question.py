@@ -1,7 +1,4 @@
-"""What a task of another agent waits for, as a run of ours shows it.
-
-Owns: `RemoteInterrupt`, which is the `info` of an interrupt, and the questions in it. All of its texts are a stranger's.
-"""
+"""The question of a remote task, as the `info` of an interrupt. All of its texts are untrusted."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ __all__ = ["RemoteInterrupt", "RemoteQuestion"]
 @register_type(name="a2a.RemoteQuestion")
 @dataclass(frozen=True, slots=True)
 class RemoteQuestion:
-    """One thing that is asked. Its `id` names it in an answer: `{id: answer}`."""
+    """One question. Its `id` names it in an answer: `{id: answer}`."""
 
     id: str
     info: object = None
@@ -26,7 +23,10 @@ class RemoteQuestion:
 @register_type(name="a2a.RemoteInterrupt")
 @dataclass(frozen=True, slots=True)
 class RemoteInterrupt:
-    """Another agent's task waits. `text` is the question for people, `questions` are those that can be answered by their ids."""
+    """A remote task waits for an answer.
+
+    `text` is the question for people; `questions` can be answered by their ids.
+    """
 
     text: str
     questions: tuple[RemoteQuestion, ...] = ()

@@ -1,7 +1,4 @@
-"""What a stream shows: either one message, or a task first, and then the changes of its status and the pieces of its artifacts.
-
-Owns: the two kinds of change, and `StreamEvent`, which is any of what a stream may show.
-"""
+"""The events of a stream: one message; or a task, its status changes and artifacts."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ __all__ = ["StreamEvent", "TaskArtifactUpdateEvent", "TaskStatusUpdateEvent"]
 @register_type(name="a2a.TaskStatusUpdateEvent")
 @dataclass(frozen=True, slots=True)
 class TaskStatusUpdateEvent:
-    """The task has another status now."""
+    """The task has changed its status."""
 
     task_id: str
     context_id: str
@@ -30,7 +27,10 @@ class TaskStatusUpdateEvent:
 @register_type(name="a2a.TaskArtifactUpdateEvent")
 @dataclass(frozen=True, slots=True)
 class TaskArtifactUpdateEvent:
-    """An artifact of the task, or a piece of one: with `append`, its parts come behind those that are there; `last_chunk` says that no more will come."""
+    """An artifact of the task, or a chunk of one.
+
+    With `append`, its parts follow the existing ones; `last_chunk`: no more follow.
+    """
 
     task_id: str
     context_id: str

@@ -1,6 +1,6 @@
 """A task: one piece of work that an agent does for a client, from its first message to its end.
 
-Owns: `Task` with `TaskStatus`, `TaskState` and `Artifact`. A task's state moves forward: there is no way out of a terminal one.
+A task never leaves a terminal state.
 """
 
 from __future__ import annotations
@@ -16,26 +16,31 @@ __all__ = ["Artifact", "Task", "TaskState", "TaskStatus"]
 
 
 class TaskState(StrEnum):
-    """Where a task is."""
+    """The state of a task."""
 
-    SUBMITTED = "submitted"  # it has been taken on
+    SUBMITTED = "submitted"  # it was accepted
     WORKING = "working"
     INPUT_REQUIRED = "input-required"  # it waits for a message
     AUTH_REQUIRED = "auth-required"  # it waits for credentials
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELED = "canceled"
-    REJECTED = "rejected"  # the agent would not take it on
+    REJECTED = "rejected"  # the agent refused it
     UNKNOWN = "unknown"  # a state that this version does not know
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the task has ended."""
-        return self in (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
+        """True if the task has ended."""
+        return self in (
+            TaskState.COMPLETED,
+            TaskState.FAILED,
+            TaskState.CANCELED,
+            TaskState.REJECTED,
+        )
 
     @property
     def is_paused(self) -> bool:
-        """Whether the task waits for its client."""
+        """True if the task waits for its client."""
         return self in (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
 
 
@@ -45,7 +50,10 @@ register_type(TaskState, name="a2a.TaskState")
 @register_type(name="a2a.TaskStatus")
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """The state of a task, what the agent says to it, and when it came to it: ISO 8601, in UTC."""
+    """The state of a task, the agent's message about it, and the time of the change.
+
+    The time is in ISO 8601, in UTC.
+    """
 
     state: TaskState
     message: A2AMessage | None = None
@@ -55,7 +63,7 @@ class TaskStatus:
 @register_type(name="a2a.Artifact")
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Something that a task has made, or a piece of it."""
+    """A result of a task, or a chunk of one."""
 
     artifact_id: str
     parts: tuple[A2APart, ...] = ()
@@ -66,14 +74,17 @@ class Artifact:
 
     @property
     def text(self) -> str:
-        """The parts that are text, joined."""
+        """The text parts, joined."""
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
 
 @register_type(name="a2a.Task")
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task as it is at one moment. Its `context_id` is that of the conversation to which it belongs."""
+    """The state of a task at one moment.
+
+    Its `context_id` is that of the conversation to which it belongs.
+    """
 
     id: str
     context_id: str

@@ -1,10 +1,10 @@
-"""Push notifications: what happens to a task is sent to where its owner has said.
+"""Push notifications: a task's changes are sent to the webhooks of its owner.
 
-    policy          which addresses webhooks may have
-    secrets         tokens and credentials, as they are kept
-    configs         where the updates of a task are to be sent
+    policy          validation of webhook addresses
+    secrets         encryption of tokens and credentials
+    configs         the webhooks of tasks
     sender          one call of a webhook
-    outbox          each task's changes, in their order, with repeats
+    outbox          delivers each task's changes, in order, with retries
 
-It must never make a task wait, and never send to an address that was not checked a moment ago.
+A task never waits for its webhooks, and an address is checked immediately before each call.
 """

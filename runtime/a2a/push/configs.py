@@ -1,6 +1,6 @@
-"""Where the updates of a task are to be sent, as its owner has said.
+"""The webhooks of tasks, stored with encrypted secrets.
 
-Owns: what is kept of it, with the secrets locked. What is returned never has a secret in full. It must never send anything.
+Secrets are never returned in full.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _LONGEST_SECRET: Final = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One webhook of a task. The secrets are locked; beside each is what is shown of it."""
+    """One webhook of a task. The secrets are encrypted; next to each is its masked form."""
 
     id: str
     url: str
-    sent: int = 0  # the number of the last change that it was sent, or was there before it
+    sent: int = 0  # the number of the last change that was delivered, or that preceded it
     token: bytes = b""
     token_shown: str = ""
     scheme: str = ""
@@ -43,11 +43,20 @@ class Hook:
     credentials_shown: str = ""
 
     def kept(self) -> list[object]:
-        return [self.id, self.url, self.sent, self.token, self.token_shown, self.scheme, self.credentials, self.credentials_shown]
+        return [
+            self.id,
+            self.url,
+            self.sent,
+            self.token,
+            self.token_shown,
+            self.scheme,
+            self.credentials,
+            self.credentials_shown,
+        ]
 
 
 def read_hooks(data: bytes | None) -> dict[str, Hook]:
-    """The webhooks that the store has, by their ids."""
+    """Decode the stored webhooks, by their ids."""
     said: Any = [] if data is None else unpack(data)
     return {one[0]: Hook(*one) for one in said}
 
@@ -64,13 +73,23 @@ class PushConfigs:
         self.secrets = secrets
 
     async def checked(self, config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificationConfig:
-        """The configuration, if it is one that is taken."""
-        for name, value in (("id", config.id), ("token", config.token), ("authentication.credentials", config.authentication.credentials)):
+        """Return the configuration if it is acceptable."""
+        for name, value in (
+            ("id", config.id),
+            ("token", config.token),
+            ("authentication.credentials", config.authentication.credentials),
+        ):
             longest = LONGEST_ID if name == "id" else _LONGEST_SECRET
             if len(value) > longest:
-                msg = f"pushNotificationConfig.{name} has {len(value)} characters, and may have {longest}."
+                msg = (
+                    f"pushNotificationConfig.{name} has {len(value)} characters, and may have "
+                    f"{longest}."
+                )
                 raise InvalidParamsError(msg)
-        for name, value in (("token", config.token), ("authentication", config.authentication.scheme + config.authentication.credentials)):
+        for name, value in (
+            ("token", config.token),
+            ("authentication", config.authentication.scheme + config.authentication.credentials),
+        ):
             if not value.isprintable() or not value.isascii():
                 msg = f"pushNotificationConfig.{name} has characters that no header can have."
                 raise InvalidParamsError(msg)
@@ -94,12 +113,19 @@ class PushConfigs:
             masked(authentication.credentials),
         )
 
-    def first_writes(self, keys: TaskKeys, task_id: str, config: pb.TaskPushNotificationConfig) -> list[Write]:
-        """For a task that begins with a webhook."""
+    def first_writes(
+        self, keys: TaskKeys, task_id: str, config: pb.TaskPushNotificationConfig
+    ) -> list[Write]:
+        """Return the writes for a task that starts with a webhook."""
         hook = self.made(config, 0)
-        return [Put(keys.configs(task_id), _packed({hook.id: hook})), Put(keys.outbox(task_id), b"1")]
+        return [
+            Put(keys.configs(task_id), _packed({hook.id: hook})),
+            Put(keys.outbox(task_id), b"1"),
+        ]
 
-    async def create(self, service: TaskService, task_id: str, config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificationConfig:
+    async def create(
+        self, service: TaskService, task_id: str, config: pb.TaskPushNotificationConfig
+    ) -> pb.TaskPushNotificationConfig:
         log = await service.load(task_id)
         if log is None:
             raise TaskNotFoundError
@@ -116,14 +142,20 @@ class PushConfigs:
             service.outbox.add(task_id)
         return shown(hook, task_id)
 
-    async def get(self, service: TaskService, task_id: str, hook_id: str) -> pb.TaskPushNotificationConfig:
+    async def get(
+        self, service: TaskService, task_id: str, hook_id: str
+    ) -> pb.TaskPushNotificationConfig:
         hook = (await self.hooks(service, task_id)).get(hook_id)
         if hook is None:
             raise TaskNotFoundError("Push notification config not found")
         return shown(hook, task_id)
 
-    async def list(self, service: TaskService, params: pb.ListTaskPushNotificationConfigsRequest) -> pb.ListTaskPushNotificationConfigsResponse:
-        hooks = sorted((await self.hooks(service, params.task_id)).values(), key=lambda hook: hook.id)
+    async def list(
+        self, service: TaskService, params: pb.ListTaskPushNotificationConfigsRequest
+    ) -> pb.ListTaskPushNotificationConfigsResponse:
+        hooks = sorted(
+            (await self.hooks(service, params.task_id)).values(), key=lambda hook: hook.id
+        )
         if params.page_token:
             hooks = [hook for hook in hooks if hook.id > params.page_token]
         response = pb.ListTaskPushNotificationConfigsResponse()
@@ -134,11 +166,11 @@ class PushConfigs:
         return response
 
     async def delete(self, service: TaskService, task_id: str, hook_id: str) -> None:
-        """Forget it. Nothing happens, if there is none."""
+        """Delete a webhook, if it exists."""
         await self._change(service, task_id, lambda hooks: hooks.pop(hook_id, None))
 
     async def sent(self, service: TaskService, task_id: str, hook_id: str, number: int) -> None:
-        """That webhook has been sent the changes up to that number."""
+        """Record that the webhook has received the changes up to that number."""
 
         def move(hooks: dict[str, Hook]) -> None:
             hook = hooks.get(hook_id)
@@ -151,7 +183,7 @@ class PushConfigs:
         return read_hooks(await service.access.get(service.keys.configs(task_id)))
 
     async def _change(self, service: TaskService, task_id: str, change: Any) -> None:
-        """Change what is kept, also while another process does so."""
+        """Change the stored webhooks, even if another process does so at the same time."""
         key = service.keys.configs(task_id)
         for _ in range(_TRIES):
             found = await service.access.get(key)
@@ -161,7 +193,11 @@ class PushConfigs:
             if hooks == before:
                 return
             writes: list[Write] = [Expect(key, found)]
-            writes += [Put(key, _packed(hooks)), Put(service.keys.outbox(task_id), b"1")] if hooks else [Remove(key), Remove(service.keys.outbox(task_id))]
+            writes += (
+                [Put(key, _packed(hooks)), Put(service.keys.outbox(task_id), b"1")]
+                if hooks
+                else [Remove(key), Remove(service.keys.outbox(task_id))]
+            )
             try:
                 await service.access.commit(None, writes)
             except WriteRefused:
@@ -172,8 +208,12 @@ class PushConfigs:
 
 
 def shown(hook: Hook, task_id: str) -> pb.TaskPushNotificationConfig:
-    """The configuration, as clients see it."""
-    config = pb.TaskPushNotificationConfig(id=hook.id, task_id=task_id, url=hook.url, token=hook.token_shown)
+    """Return the configuration, as clients see it."""
+    config = pb.TaskPushNotificationConfig(
+        id=hook.id, task_id=task_id, url=hook.url, token=hook.token_shown
+    )
     if hook.scheme or hook.credentials:
-        config.authentication.CopyFrom(pb.AuthenticationInfo(scheme=hook.scheme, credentials=hook.credentials_shown))
+        config.authentication.CopyFrom(
+            pb.AuthenticationInfo(scheme=hook.scheme, credentials=hook.credentials_shown)
+        )
     return config

@@ -1,7 +1,8 @@
-"""Which addresses webhooks may have.
+"""Validation of webhook addresses: of their form, and of every IP address that the name resolves
+to.
 
-Owns: `WebhookPolicy`, and the check of an address: of its form, and of every place that its name leads to. It is checked when it is registered and again at
-each sending; what was checked is what is connected to. It must never send anything.
+An address is checked when it is registered and again before each call, and the connection goes to
+the checked IP address.
 """
 
 from __future__ import annotations
@@ -14,24 +15,31 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
-from ...errors import UnderstudyError
+from ...errors import OffbookError
 
 __all__ = ["Target", "WebhookPolicy", "WebhookRefused"]
 
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a name, as texts."""
+"""The IP addresses of a name, as strings."""
 
 _LONGEST_URL: Final = 2_048
-# Ways to write one address inside another one: what they lead to depends on who reads them.
-_WRAPPED: Final = ("::ffff:0:0/96", "2002::/16", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "::/96")
+# Embeddings of one address in another: their meaning depends on the implementation.
+_WRAPPED: Final = (
+    "::ffff:0:0/96",
+    "2002::/16",
+    "64:ff9b::/96",
+    "64:ff9b:1::/48",
+    "2001::/32",
+    "::/96",
+)
 
 
-class WebhookRefused(UnderstudyError):
-    """That address is none to which this server sends."""
+class WebhookRefused(OffbookError):
+    """This server does not send to that address."""
 
 
 class Target(NamedTuple):
-    """Where to send: the address as it was given, and the place that it leads to."""
+    """A checked target: the original URL, and the IP address that it resolves to."""
 
     url: str
     scheme: str
@@ -45,8 +53,9 @@ class Target(NamedTuple):
 class WebhookPolicy:
     """By default: `https` on port 443, and public addresses only.
 
-    `allow_hosts` are names that may lead to any address. `secret_key` is what the secrets of registered webhooks are kept under; without one, the environment
-    variable UNDERSTUDY_A2A_KEY, or else one that ends with the process. `resolve` finds the addresses of a name.
+    `allow_hosts` are names that may resolve to any address. `secret_key` encrypts the secrets of
+    registered webhooks; the default is the environment variable OFFBOOK_A2A_KEY, or else a key that
+    is lost with the process. `resolve` returns the IP addresses of a name.
     """
 
     allow_http: bool = False
@@ -62,7 +71,7 @@ class WebhookPolicy:
     resolve: Resolver | None = None
 
     def parse(self, url: str) -> SplitResult:
-        """The address, if it has a form that is allowed."""
+        """Parse the address, if its form is allowed."""
         if len(url) > _LONGEST_URL:
             msg = f"its {len(url)} characters are too many"
             raise WebhookRefused(msg)
@@ -79,13 +88,22 @@ class WebhookPolicy:
             raise WebhookRefused("it names no host")
         if parts.username is not None or parts.password is not None or "@" in parts.netloc:
             raise WebhookRefused("it holds a user or a password")
-        if not self.allow_private and parts.hostname not in self.allow_hosts and port is not None and port not in self.ports:
+        if (
+            not self.allow_private
+            and parts.hostname not in self.allow_hosts
+            and port is not None
+            and port not in self.ports
+        ):
             msg = f"port {port} is not allowed"
             raise WebhookRefused(msg)
         return parts
 
     async def check(self, url: str, *, registers: bool = False) -> Target:
-        """Where that leads. Raises `WebhookRefused`. One that is only registered need not be found, where any address is allowed."""
+        """Return the target of an address.
+
+        Raises `WebhookRefused`. During registration, a name need not resolve if any IP address is
+        allowed.
+        """
         parts = self.parse(url)
         host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -118,11 +136,19 @@ async def _resolve(host: str, port: int) -> Sequence[str]:
 
 
 def _is_public(text: str) -> bool:
-    """Whether that is an address of the open Internet, written as what it is."""
+    """Return whether this is a public IP address in its normal notation."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return False
-    if isinstance(address, ipaddress.IPv6Address) and any(address in ipaddress.IPv6Network(network) for network in _WRAPPED):
+    if isinstance(address, ipaddress.IPv6Address) and any(
+        address in ipaddress.IPv6Network(network) for network in _WRAPPED
+    ):
         return False
-    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified or address.is_loopback or address.is_link_local)
+    return address.is_global and not (
+        address.is_multicast
+        or address.is_reserved
+        or address.is_unspecified
+        or address.is_loopback
+        or address.is_link_local
+    )

@@ -1,7 +1,4 @@
-"""What webhooks are sent with and no one else may know: tokens and credentials, as they are kept.
-
-Owns: the key, and what is shown in place of a secret. It must never log one.
-"""
+"""Encryption of the tokens and credentials of webhooks. Secrets are never logged."""
 
 from __future__ import annotations
 
@@ -16,32 +13,37 @@ from ...log import loggers
 
 __all__ = ["Secrets", "masked"]
 
-_VARIABLE: Final = "UNDERSTUDY_A2A_KEY"
+_VARIABLE: Final = "OFFBOOK_A2A_KEY"
 _SHOWS_ITS_END: Final = 16
-"""How long a secret is of which the last letters are shown."""
+"""The minimum length of a secret whose last letters are shown."""
 
 
 class Secrets:
-    """Locks and unlocks."""
+    """Encrypts and decrypts."""
 
     __slots__ = ("_fernet", "_is_lost_soon")
 
     def __init__(self, key: str | None, *, is_lasting: bool) -> None:
         key = key or os.environ.get(_VARIABLE)
         self._is_lost_soon = key is None and is_lasting
-        self._fernet = Fernet(Fernet.generate_key() if key is None else base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()))
+        self._fernet = Fernet(
+            Fernet.generate_key()
+            if key is None
+            else base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest())
+        )
 
     def lock(self, text: str) -> bytes:
         if text and self._is_lost_soon:
             self._is_lost_soon = False
             loggers.a2a.warning(
-                "Agent2Agent: the secrets of webhooks are kept under a key that ends with this process. Give WebhookPolicy(secret_key=...), or set %s.",
+                "Agent2Agent: the secrets of webhooks are kept under a key that ends with "
+                "this process. Give WebhookPolicy(secret_key=...), or set %s.",
                 _VARIABLE,
             )
         return self._fernet.encrypt(text.encode()) if text else b""
 
     def unlock(self, locked: bytes) -> str | None:
-        """None, if it was locked with another key."""
+        """Decrypt; None if another key was used."""
         try:
             return self._fernet.decrypt(locked).decode() if locked else ""
         except InvalidToken:
@@ -49,5 +51,5 @@ class Secrets:
 
 
 def masked(text: str) -> str:
-    """What is shown of a secret."""
+    """Return the masked form of a secret."""
     return "" if not text else f"***{text[-4:]}" if len(text) >= _SHOWS_ITS_END else "***"

@@ -1,7 +1,7 @@
 """One call of a webhook.
 
-Owns: the request, and to where it goes: to the address that was checked a moment ago, whatever the name leads to by now; without redirects, without proxies. It
-must never show a secret to anything but the webhook.
+The request goes to the IP address that was just checked, whatever the name resolves to by now;
+without redirects, without proxies. A secret is sent only to its webhook.
 """
 
 from __future__ import annotations
@@ -30,21 +30,32 @@ _TOKEN: Final = "X-A2A-Notification-Token"  # noqa: S105 -- the name of a header
 
 
 class WebhookSender:
-    """Calls webhooks. `verify` is what certificates are checked by."""
+    """Calls webhooks. `verify` checks certificates."""
 
-    def __init__(self, policy: WebhookPolicy, secrets: Secrets, *, verify: ssl.SSLContext | bool = True) -> None:
+    def __init__(
+        self, policy: WebhookPolicy, secrets: Secrets, *, verify: ssl.SSLContext | bool = True
+    ) -> None:
         self._policy = policy
         self._secrets = secrets
-        # No connection is used twice: one is to an address, and two names may have the same one.
+        # No connection is reused: it belongs to an IP address, and two names may share one.
         limits = httpx.Limits(max_keepalive_connections=0)
-        self._client = httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=policy.timeout, limits=limits, verify=verify)
+        self._client = httpx.AsyncClient(
+            trust_env=False,
+            follow_redirects=False,
+            timeout=policy.timeout,
+            limits=limits,
+            verify=verify,
+        )
 
     async def aclose(self) -> None:
         await self._client.aclose()
 
     async def send(self, hook: Hook, update: pb.StreamResponse) -> str:
-        """Call it once. Returns why that has not succeeded, or an empty text."""
-        token, credentials = self._secrets.unlock(hook.token), self._secrets.unlock(hook.credentials)
+        """Call it once. Returns the reason of a failure, or an empty string."""
+        token, credentials = (
+            self._secrets.unlock(hook.token),
+            self._secrets.unlock(hook.credentials),
+        )
         if token is None or credentials is None:
             return "its secrets were locked with another key"
         headers = {"Content-Type": A2A_JSON_MEDIA_TYPE, VERSION_HEADER: PROTOCOL_VERSION_1_0}
@@ -78,4 +89,4 @@ class WebhookSender:
         try:
             return "" if response.is_success else f"it has answered {response.status_code}"
         finally:
-            await response.aclose()  # what it says is of no interest, however much that is
+            await response.aclose()  # the body of the response is ignored

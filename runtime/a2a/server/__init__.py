@@ -1,17 +1,21 @@
-"""An agent as an ASGI app that speaks Agent2Agent.
+"""An agent as an ASGI app that supports Agent2Agent.
 
-    settings            what the card says, as the program that serves the agent gives it
-    auth                who may ask
+    settings            the settings of the card
+    limits              limits on the usage of clients
+    plain_store         support for a store with get and set alone
+    auth                authentication
     card                the card
-    gate                what a request has to pass before anything of it is understood
-    call_context        who makes a call, and to whom belongs what it makes
-    request_handler     the operations, by whichever transport
+    gate                checks of a request before it is parsed
+    json_bounds         bounds on the JSON of a request, checked before it is parsed
+    call_context        the caller of an operation, and the owner of its results
+    request_handler     the operations, over any transport
     wire_json           the protocol's JSON, to and from protobuf
     event_stream        a client's stream, as bytes
-    quick_routes        sending a message over HTTP, without detours
+    quick_routes        a fast path for sending a message over HTTP
+    request_forms       refusal of malformed requests; completion of old ones
     grpc_server         the same over gRPC
-    app                 the routes, and the life of a server
-    making              how the parts are chosen and put together
+    app                 the routes, and the lifetime of a server
+    making              assembles the parts
 
-It must never let the text of an exception reach a client.
+The text of an exception never reaches a client.
 """

@@ -1,7 +1,8 @@
-"""Who may ask: bearer tokens, API keys, signed tokens (JWT, OpenID Connect), or a function of the user's own.
+"""Authentication: bearer tokens, API keys, signed tokens (JWT, OpenID Connect), or a custom
+function.
 
-Owns: `Authenticator`, which looks at the headers of a request and says who that is, and what the card says of it. It must never keep a token as it is, nor log
-one, and must not be asked to look at a body.
+An `Authenticator` identifies the caller from the headers of a request, and describes the scheme for
+the card. Tokens are neither stored in plain text nor logged, and the body is never read.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _BEARER: Final = "bearer"
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who makes a call. With a tenant, it is of that tenant, whatever the call says; without one, the call says of which."""
+    """The caller.
+
+    With a tenant, all its calls belong to that tenant; without one, each call names its tenant.
+    """
 
     subject: str
     tenant: str | None = None
@@ -32,42 +36,66 @@ class Principal:
 
     def __post_init__(self) -> None:
         if not isinstance(self.subject, str) or not self.subject:
-            msg = f"Principal(subject={self.subject!r}): give a text that is not empty: what a caller makes belongs to it."
+            msg = (
+                f"Principal(subject={self.subject!r}): pass a string that is not empty: what a "
+                "caller makes belongs to it."
+            )
             raise UsageError(msg)
 
 
 Known: TypeAlias = Principal | str | None
-"""A principal, its subject, or None for one that is not known."""
+"""A principal, its subject, or None for an unknown caller."""
 Check: TypeAlias = Callable[[Mapping[str, str]], Any]
-"""A function, `def` or `async def`, of the headers (their names in small letters), that gives one of these."""
+"""A function, `def` or `async def`, of the headers (lower-case names) to one of these."""
 
 
 class Authenticator:
-    """Says who makes a request, by its headers.
+    """Identifies the caller of a request by its headers.
 
-        Authenticator(check)                    # a function of the headers: a Principal, a subject, or None
-        Authenticator.jwt(key, audience="...")  # signed tokens, by a key or by a set of keys at `jwks_url`
+        Authenticator(check)                    # returns a Principal, a subject, or None
+        Authenticator.jwt(key, audience="...")  # signed tokens, by a key or the keys at `jwks_url`
 
-    `schemes` is what the card says of it, as the protocol has its `securitySchemes`.
+    `schemes` are the `securitySchemes` of the card.
     """
 
     __slots__ = ("_check", "challenge", "schemes")
 
-    def __init__(self, check: Check, *, schemes: Mapping[str, Mapping[str, object]] | None = None, challenge: str = 'Bearer realm="a2a"') -> None:
+    def __init__(
+        self,
+        check: Check,
+        *,
+        schemes: Mapping[str, Mapping[str, object]] | None = None,
+        challenge: str = 'Bearer realm="a2a"',
+    ) -> None:
         if not callable(check):
-            msg = f"Authenticator({check!r}): give a function of the request's headers that says who that is."
+            msg = (
+                f"Authenticator({check!r}): pass a function of the request's headers that says "
+                "who that is."
+            )
             raise UsageError(msg)
         self._check = check
-        self.schemes = MappingProxyType(dict({"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}} if schemes is None else schemes))
+        self.schemes = MappingProxyType(
+            dict(
+                {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}}
+                if schemes is None
+                else schemes
+            )
+        )
         self.challenge = challenge
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {', '.join(self.schemes)}>"
 
     async def authenticate(self, headers: Mapping[str, str]) -> Principal | None:
-        """Who that is; None if it is not known."""
+        """Return the principal; None if it is unknown."""
         found: Known = await maybe_await(self._check(headers))
-        return Principal(found) if isinstance(found, str) and found else found if isinstance(found, Principal) else None
+        return (
+            Principal(found)
+            if isinstance(found, str) and found
+            else found
+            if isinstance(found, Principal)
+            else None
+        )
 
     @classmethod
     def jwt(
@@ -82,21 +110,30 @@ class Authenticator:
         leeway: float = 10.0,
         openid_url: str | None = None,
     ) -> Authenticator:
-        """Signed tokens. `sub` is the subject; `exp` has to be there. With `openid_url` the card says where tokens come from.
+        """Return an authenticator for signed tokens.
 
-        `audience` is not optional where the issuer makes tokens for others, too: theirs would be taken.
+        `sub` is the subject; `exp` is required. With `openid_url` the card names the source of
+        tokens.
+
+        `audience` is not optional if the issuer also makes tokens for other services: otherwise
+        theirs would be accepted.
         """
         if (key is None) == (jwks_url is None):
-            raise UsageError("Authenticator.jwt: give either key= or jwks_url=, and not both.")
+            raise UsageError("Authenticator.jwt: pass either key= or jwks_url=, and not both.")
         check = _Tokens(key, jwks_url, audience, issuer, tuple(algorithms), tenant_claim, leeway)
-        scheme: dict[str, object] = {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}}
+        scheme: dict[str, object] = {
+            "httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}
+        }
         if openid_url is not None:
             scheme = {"openIdConnectSecurityScheme": {"openIdConnectUrl": openid_url}}
         return cls(check, schemes={"openid" if openid_url else "jwt": scheme})
 
 
 class BearerTokens(Authenticator):
-    """Tokens in `Authorization: Bearer ...`: each with its subject, or its Principal; or a function of the token."""
+    """Tokens in `Authorization: Bearer ...`, each with its subject or its Principal.
+
+    Instead of a mapping, a function of the token can be passed.
+    """
 
     __slots__ = ()
 
@@ -115,7 +152,12 @@ class ApiKeys(Authenticator):
 
     __slots__ = ()
 
-    def __init__(self, keys: Mapping[str, Principal | str] | Callable[[str], Any], *, header: str = "X-API-Key") -> None:
+    def __init__(
+        self,
+        keys: Mapping[str, Principal | str] | Callable[[str], Any],
+        *,
+        header: str = "X-API-Key",
+    ) -> None:
         known = keys if callable(keys) else _known("ApiKeys", keys)
         name = header.lower()
 
@@ -124,13 +166,17 @@ class ApiKeys(Authenticator):
             return known(key) if key else None
 
         scheme = {"apiKeySecurityScheme": {"location": "header", "name": header}}
-        super().__init__(check, schemes={"apiKey": scheme}, challenge=f'ApiKey realm="a2a", header="{header}"')
+        super().__init__(
+            check, schemes={"apiKey": scheme}, challenge=f'ApiKey realm="a2a", header="{header}"'
+        )
 
 
 def _known(kind: str, tokens: Mapping[str, Principal | str]) -> Callable[[str], Principal | None]:
-    """Looked up by their hashes: how long that takes says nothing of a token."""
+    """Return a lookup by hashes: its duration reveals nothing about a token."""
     if not isinstance(tokens, Mapping) or not tokens:
-        msg = f"{kind}({tokens!r}): give a dict of at least one token and its subject, or a function."
+        msg = (
+            f"{kind}({tokens!r}): pass a dict of at least one token and its subject, or a function."
+        )
         raise UsageError(msg)
     found: dict[bytes, Principal] = {}
     for token, owner in tokens.items():
@@ -170,7 +216,9 @@ class _Tokens:
         self._jwt = jwt
         self._key = key
         self._keys = None if jwks_url is None else jwt.PyJWKClient(jwks_url, timeout=10)
-        self._audience = audience if audience is None or isinstance(audience, str) else list(audience)
+        self._audience = (
+            audience if audience is None or isinstance(audience, str) else list(audience)
+        )
         self._issuer = issuer
         self._algorithms = list(algorithms)
         self._tenant_claim = tenant_claim
@@ -181,8 +229,12 @@ class _Tokens:
         if token is None:
             return None
         try:
-            # Keys that have to be fetched are fetched in a thread: the loop goes on.
-            key: Any = self._key if self._keys is None else (await asyncio.to_thread(self._keys.get_signing_key_from_jwt, token)).key
+            # Keys are fetched in a thread, so that the event loop is not blocked.
+            key: Any = (
+                self._key
+                if self._keys is None
+                else (await asyncio.to_thread(self._keys.get_signing_key_from_jwt, token)).key
+            )
             claims = self._jwt.decode(
                 token,
                 key,
@@ -196,7 +248,13 @@ class _Tokens:
             return None
         subject = claims["sub"]
         tenant = claims.get(self._tenant_claim) if self._tenant_claim is not None else None
-        if not isinstance(subject, str) or not subject or (self._tenant_claim is not None and not isinstance(tenant, str)):
+        if (
+            not isinstance(subject, str)
+            or not subject
+            or (self._tenant_claim is not None and not isinstance(tenant, str))
+        ):
             return None
         scope = claims.get("scope")
-        return Principal(subject, tenant, frozenset(scope.split()) if isinstance(scope, str) else frozenset())
+        return Principal(
+            subject, tenant, frozenset(scope.split()) if isinstance(scope, str) else frozenset()
+        )

@@ -1,6 +1,6 @@
-"""Who makes a call, as the SDK passes it along: the principal that the authenticator has found.
+"""The caller of an operation, as the SDK passes it along: the principal found by the authenticator.
 
-Owns: the context of a call over HTTP, and the owner that follows from it. A client names its tenant itself, so a principal that has one may name no other.
+A client names its tenant itself, so a principal with a tenant may name no other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONGEST_TENANT: Final = 256
 
 
 class KnownUser(User):
-    """A principal, as the SDK has users."""
+    """A principal in the form of the SDK's users."""
 
     def __init__(self, principal: Principal) -> None:
         self.principal = principal
@@ -43,16 +43,18 @@ class CallContextBuilder(ServerCallContextBuilder):
     """Makes the context of a call from its request."""
 
     def build(self, request: Request) -> ServerCallContext:
-        principal = request.scope.get("understudy.principal")
+        principal = request.scope.get("offbook.principal")
         return ServerCallContext(
             user=UnauthenticatedUser() if principal is None else KnownUser(principal),
             state={"headers": dict(request.headers)},
-            requested_extensions=get_requested_extensions(request.headers.getlist(HTTP_EXTENSION_HEADER)),
+            requested_extensions=get_requested_extensions(
+                request.headers.getlist(HTTP_EXTENSION_HEADER)
+            ),
         )
 
 
 def owner_of(context: ServerCallContext, tenant: str = "") -> Owner:
-    """To whom belongs what this call makes, and what it may see."""
+    """Return the owner of this call's results, which also determines the visible tasks."""
     asked = context.tenant or tenant
     if len(asked) > _LONGEST_TENANT:
         msg = f"tenant has {len(asked)} characters, and may have {_LONGEST_TENANT}."

@@ -1,7 +1,6 @@
-"""The card of a served agent.
+"""The card of a served agent: its name and description, addresses, skills and authentication.
 
-Owns: what is in it: the agent's name and description, where and how it is asked, what it can do, who may ask. It must never say anything that the server does
-not do.
+The card only names features that the server has.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from a2a.utils.constants import PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0, Tran
 from google.protobuf.json_format import ParseDict
 
 from ...errors import UsageError
+from ..data.extension import STEPS_EXTENSION
 from ..sdk import need_sdk
-from ..tasks.telling import EXTENSION
 from .settings import AgentCardSettings, SkillSettings
 
 if TYPE_CHECKING:
@@ -24,17 +23,29 @@ if TYPE_CHECKING:
 
 __all__ = ["extended_card", "make_card", "signer_of", "with_address"]
 
-_STEPS: Final = "What happens inside a task: tool calls and their results, reasoning, transfers between agents, as metadata of updates."
+_STEPS: Final = (
+    "What happens inside a task: tool calls and their results, reasoning, transfers between "
+    "agents, as metadata of updates."
+)
 
 
-def make_card(agent: Definition | None, settings: AgentCardSettings, auth: Authenticator | None, extensions: Sequence[str], grpc: str | None) -> pb.AgentCard:
-    """The card, but for the addresses. A `UsageError` says what is missing."""
+def make_card(
+    agent: Definition | None,
+    settings: AgentCardSettings,
+    auth: Authenticator | None,
+    extensions: Sequence[str],
+    grpc: str | None,
+) -> pb.AgentCard:
+    """Make the card without addresses. A `UsageError` names a missing field."""
     name = settings.name or getattr(agent, "name", "") or ""
     description = settings.description or getattr(agent, "description", "") or ""
     if not name:
-        raise UsageError("a2a_app: a card needs a name: give card=AgentCardSettings(name='...').")
+        raise UsageError("a2a_app: a card needs a name: pass card=AgentCardSettings(name='...').")
     if not description:
-        msg = f"a2a_app: agent {name!r} has no description, and others choose it by that: give the agent one, or card=AgentCardSettings(description='...')."
+        msg = (
+            f"a2a_app: agent {name!r} has no description, and others choose it by that: give the "
+            "agent one, or card=AgentCardSettings(description='...')."
+        )
         raise UsageError(msg)
     skills = settings.skills or (SkillSettings("default", name, description, tags=("agent",)),)
     card = pb.AgentCard(
@@ -47,12 +58,16 @@ def make_card(agent: Definition | None, settings: AgentCardSettings, auth: Authe
         default_output_modes=settings.output_modes,
         skills=[_skill(skill) for skill in skills],
         capabilities=pb.AgentCapabilities(
-            streaming=settings.streaming, push_notifications=settings.push_notifications, extended_agent_card=settings.extended is not None
+            streaming=settings.streaming,
+            push_notifications=settings.push_notifications,
+            extended_agent_card=settings.extended is not None,
         ),
     )
     if settings.provider:
-        card.provider.CopyFrom(pb.AgentProvider(organization=settings.provider, url=settings.provider_url or ""))
-    card.capabilities.extensions.add(uri=EXTENSION, description=_STEPS)
+        card.provider.CopyFrom(
+            pb.AgentProvider(organization=settings.provider, url=settings.provider_url or "")
+        )
+    card.capabilities.extensions.add(uri=STEPS_EXTENSION, description=_STEPS)
     for uri in extensions:
         card.capabilities.extensions.add(uri=uri)
     if auth is not None:
@@ -60,7 +75,11 @@ def make_card(agent: Definition | None, settings: AgentCardSettings, auth: Authe
             ParseDict(dict(said), card.security_schemes[scheme])
             card.security_requirements.add().schemes[scheme].SetInParent()
     if grpc is not None:
-        card.supported_interfaces.add(url=grpc, protocol_binding=TransportProtocol.GRPC.value, protocol_version=PROTOCOL_VERSION_1_0)
+        card.supported_interfaces.add(
+            url=grpc,
+            protocol_binding=TransportProtocol.GRPC.value,
+            protocol_version=PROTOCOL_VERSION_1_0,
+        )
     return card
 
 
@@ -77,21 +96,25 @@ def _skill(skill: SkillSettings) -> pb.AgentSkill:
 
 
 def with_address(card: pb.AgentCard, url: str, *, former: bool = False) -> pb.AgentCard:
-    """The card of a server at that address; with where clients of 0.3 ask, if it is for one of these."""
+    """Return the card of a server at that address; `former`: with interfaces for 0.3."""
     found = pb.AgentCard()
     found.CopyFrom(card)
     others = list(card.supported_interfaces)
     del found.supported_interfaces[:]
-    for version in (PROTOCOL_VERSION_1_0, PROTOCOL_VERSION_0_3) if former else (PROTOCOL_VERSION_1_0,):
+    for version in (
+        (PROTOCOL_VERSION_1_0, PROTOCOL_VERSION_0_3) if former else (PROTOCOL_VERSION_1_0,)
+    ):
         for binding in (TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON):
-            found.supported_interfaces.add(url=url, protocol_binding=binding.value, protocol_version=version)
+            found.supported_interfaces.add(
+                url=url, protocol_binding=binding.value, protocol_version=version
+            )
         if version == PROTOCOL_VERSION_1_0:
             found.supported_interfaces.extend(others)
     return found
 
 
 def extended_card(card: pb.AgentCard, settings: AgentCardSettings) -> pb.AgentCard:
-    """The card for those who may ask: what it says itself, and else what the public one says."""
+    """Return the card for authenticated clients: the public card, overridden by its own fields."""
     own = settings.extended
     assert own is not None
     found = pb.AgentCard()
@@ -108,11 +131,24 @@ def extended_card(card: pb.AgentCard, settings: AgentCardSettings) -> pb.AgentCa
 
 
 def signer_of(settings: AgentCardSettings) -> Callable[[pb.AgentCard], pb.AgentCard] | None:
-    """What signs cards; None if they are not to be signed."""
+    """Return a function that signs cards; None if they are not signed."""
     if settings.signing_key is None:
         return None
+    if settings.url is None:
+        raise UsageError(
+            "AgentCardSettings(signing_key=...): url must be set, too: a signed card names "
+            "no address that a request has brought."
+        )
     need_sdk("AgentCardSettings(signing_key=...)", "jwt")
     from a2a.utils.signing import create_agent_card_signer  # noqa: PLC0415 -- it needs what only those need who sign
 
-    header = {"kid": settings.signing_key_id, "alg": settings.signing_algorithm, "jku": None, "typ": "JOSE"}
-    return create_agent_card_signer(settings.signing_key, {name: value for name, value in header.items() if value is not None})  # type: ignore[arg-type]  # `jku` is optional
+    header = {
+        "kid": settings.signing_key_id,
+        "alg": settings.signing_algorithm,
+        "jku": None,
+        "typ": "JOSE",
+    }
+    return create_agent_card_signer(
+        settings.signing_key,
+        {name: value for name, value in header.items() if value is not None},  # type: ignore[arg-type]  # `jku` is optional
+    )

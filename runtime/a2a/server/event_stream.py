@@ -1,7 +1,8 @@
-"""What a client's stream is written from: server-sent events, as plain chunks of an answer.
+"""Server-sent events for a client's stream, as plain chunks of a response.
 
-Owns: one stream from its first event to its end. A stream that is over soon has no task of its own: what is shown at once goes in one chunk. One that lasts is
-handed over to sse-starlette, which looks whether the client is there, pings it, and ends with the server. It must never answer 200 before something is shown.
+A short stream has no separate task: pending events are sent in one chunk. A long one is passed to
+sse-starlette, which detects disconnects, sends pings, and ends with the server. The status 200 is
+not sent before the first event.
 """
 
 from __future__ import annotations
@@ -20,26 +21,28 @@ if TYPE_CHECKING:
 __all__ = ["send_events"]
 
 _SOON: Final = 0.1
-"""For how long a stream is written by itself."""
+"""Seconds for which a stream is written directly."""
 _HEADERS: Final = (
     (b"cache-control", b"no-store"),
     (b"connection", b"keep-alive"),
     (b"x-accel-buffering", b"no"),
     (b"content-type", b"text/event-stream; charset=utf-8"),
 )
-"""As sse-starlette has them."""
+"""The same as those of sse-starlette."""
 
 
 class _Written:
-    """What a subscription shows, as bytes."""
+    """The events of a subscription, as bytes."""
 
-    def __init__(self, shows: Subscription, event: Callable[[Shown], str], error: Callable[[Exception], str]) -> None:
+    def __init__(
+        self, shows: Subscription, event: Callable[[Shown], str], error: Callable[[Exception], str]
+    ) -> None:
         self._shows = shows
         self._event = event
         self._error = error
 
     def take(self) -> bytes:
-        """All that waits to be read, and the error if that is the end."""
+        """Return all pending events, and the error if that is the end."""
         shows = self._shows
         text = "".join([f"data: {self._event(shown)}\r\n\r\n" for shown in shows.take()])
         if shows.is_over and shows.error is not None:
@@ -50,16 +53,29 @@ class _Written:
         shows = self._shows
         while True:
             await shows.wait()
-            if chunk := self.take():
+            # While the client reads, its stream may end with an error, which must still be sent.
+            chunk, is_over = (
+                self.take(),
+                shows.is_over,
+            )
+            if chunk:
                 yield chunk
-            if shows.is_over:
+            if is_over:
                 return
 
 
 async def send_events(
-    shows: Subscription, event: Callable[[Shown], str], error: Callable[[Exception], str], scope: Scope, receive: Receive, send: Send
+    shows: Subscription,
+    event: Callable[[Shown], str],
+    error: Callable[[Exception], str],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
 ) -> None:
-    """Answer with all that is shown. Raises what the subscription was ended with, if that was all: nothing was sent then."""
+    """Respond with all events.
+
+    Raises the error that ended the subscription, if there was nothing else: nothing was sent then.
+    """
     await shows.wait()
     if shows.is_over and shows.error is not None:
         raise shows.error

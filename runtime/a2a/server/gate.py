@@ -1,23 +1,33 @@
-"""What a request has to pass before anything of it is understood: its size, who makes it, what kind of body it has, how deep that is.
+"""Checks of a request before it is parsed: its size, its caller, the type and depth of its body.
 
-Owns: the ASGI middleware around the routes. A body is read here, once, with a bound on its size and on its time; the routes get it whole,
-and the scope has it as well. It must never look for more in a body than what would harm a parser.
+This ASGI middleware reads a body once, with a bound on its size and time; the routes receive it
+complete, and it is also in the scope.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-from typing import TYPE_CHECKING, Any, Final
+import logging
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+from a2a.server.jsonrpc_models import JSONParseError as RpcParseError
 from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.utils.error_handlers import build_rest_error_payload
-from a2a.utils.errors import A2AError, ContentTypeNotSupportedError, InternalError, InvalidParamsError, InvalidRequestError
+from a2a.utils.errors import (
+    A2AError,
+    ContentTypeNotSupportedError,
+    InternalError,
+    InvalidRequestError,
+    JSONParseError,
+)
 from starlette.responses import JSONResponse
 
 from ...errors import UsageError
 from ...log import loggers
+from ...loopback import foreign_request
+from .json_bounds import RefusedBody, check_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,38 +36,61 @@ if TYPE_CHECKING:
 
     from .auth import Authenticator
 
-__all__ = ["Gate"]
+__all__ = ["Bounds", "Gate", "replayed", "too_many"]
 
-_DEEPEST: Final = 64
-_LONGEST_NUMBER: Final = 300
 _OK: Final = 200
 _BAD_REQUEST: Final = 400
 _BODY_SECONDS: Final = 30.0
 _SEND_SECONDS: Final = 60.0
-"""How long a client may leave unread what it is sent."""
-# What may be a number that JSON or Python cannot hold; whether it is one is looked at only then.
-_SUSPICIOUS: Final = re.compile(rb"NaN|Infinity|[0-9]{300}|[eE]\+?[0-9]{3}")
-_BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+"""Seconds for which a client may leave sent data unread."""
+
+
+_RETRY_SECONDS: Final = 5
+# For the current request; the operations, which the SDK's routes call, append to it.
+_refused_for_now: Final[ContextVar[list[bool]]] = ContextVar("a2a_refused_for_now")
 
 
 class _Refused(Exception):
-    """The request goes no further."""
+    """The request is refused."""
 
     def __init__(self, status: int, error: A2AError) -> None:
         self.status = status
         self.error = error
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of a request.
+
+    `only_local`: an address of this machine refuses other host names and pages of other origins.
+    """
+
+    body: int
+    values: int
+    only_local: bool
+    logger: logging.Logger = loggers.a2a
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.body, int) or self.body < 1:
+            msg = f"a2a_app(max_body={self.body!r}): max_body must be a number of bytes, 1 or more."
+            raise UsageError(msg)
+
+
 class Gate:
     """The middleware."""
 
-    def __init__(self, app: ASGIApp, auth: Authenticator | None, max_body: int, is_public: Callable[[str], bool], is_rpc: Callable[[str], bool]) -> None:
-        if not isinstance(max_body, int) or max_body < 1:
-            msg = f"a2a_app(max_body={max_body!r}): give a number of bytes, 1 or more."
-            raise UsageError(msg)
+    def __init__(
+        self,
+        app: ASGIApp,
+        auth: Authenticator | None,
+        bounds: Bounds,
+        is_public: Callable[[str], bool],
+        is_rpc: Callable[[str], bool],
+    ) -> None:
         self._app = app
         self._auth = auth
-        self._max = max_body
+        self._max = bounds.body
+        self._bounds = bounds
         self._is_public = is_public
         self._is_rpc = is_rpc
 
@@ -68,33 +101,53 @@ class Gate:
         headers = _headers(scope)
         challenge: dict[str, str] = {}
         try:
+            if self._bounds.only_local and (problem := foreign_request(scope)) is not None:
+                msg = f"{problem} Give a2a_app auth=, or allow_anonymous=True to answer all."
+                raise _Refused(403, InvalidRequestError(msg))  # noqa: TRY301 -- refused as all else is
             self._check_length(headers)
             known = await self._authenticated(scope, headers)
             if scope["method"] == "POST":
-                # The body of an unknown client has to be read to the end of the limit, too: that a body is too large is said first. It is not kept.
+                # The body of an unknown client must be read up to the limit, too, because the size
+                # error takes precedence. It is discarded.
                 body = await self._read(receive, keep=known)
                 if known:
                     _check_type(headers)
-                    _check_json(body)
-                    scope["understudy.body"] = body
-                    receive = _replay(body, receive)
+                    _check_body(body, self._bounds.values)
+                    scope["offbook.body"] = body
+                    receive = replayed(body, receive)
             if not known:
                 assert self._auth is not None
                 challenge = {"WWW-Authenticate": self._auth.challenge}
-                raise _Refused(401, InvalidRequestError("Who are you? This agent needs credentials; its card says which."))  # noqa: TRY301 -- refused as all else is
+                raise _Refused(  # noqa: TRY301 -- refused as all else is
+                    401,
+                    InvalidRequestError(
+                        "Who are you? This agent needs credentials; its card says which."
+                    ),
+                )
         except _Refused as refused:
             await self._refuse(refused, challenge, scope, receive, send)
             return
         except ConnectionError:
             return
-        await self._app(scope, receive, _watched(send))
+        said = _refused_for_now.set([])
+        try:
+            await self._app(scope, receive, _watched(_with_retry(send, _refused_for_now.get())))
+        finally:
+            _refused_for_now.reset(said)
 
-    async def _refuse(self, refused: _Refused, headers: dict[str, str], scope: Scope, receive: Receive, send: Send) -> None:
-        close = {"Connection": "close"} if refused.status in (408, 413) else {}
+    async def _refuse(
+        self, refused: _Refused, headers: dict[str, str], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        close = {"Connection": "close"} if refused.status in (403, 408, 413) else {}
         error, status = refused.error, refused.status
         if self._is_rpc(_path(scope)):
-            body = build_error_response(None, error)
-            status = _OK if status == _BAD_REQUEST else status  # an answer like any other: what is wrong is in it
+            if isinstance(error, JSONParseError):
+                # The SDK cannot build one from its own error.
+                body = build_error_response(None, RpcParseError(message=str(error)))
+            else:
+                body = build_error_response(None, error)
+                # An ordinary response: it contains the error.
+                status = _OK if status == _BAD_REQUEST else status
         else:
             body = build_rest_error_payload(error)
             body["error"]["code"] = status
@@ -106,19 +159,21 @@ class Gate:
             raise self._too_large()
 
     def _too_large(self) -> _Refused:
-        return _Refused(413, InvalidRequestError(f"The body is too large: {self._max} bytes are taken."))
+        return _Refused(
+            413, InvalidRequestError(f"The body is too large: {self._max} bytes are taken.")
+        )
 
     async def _authenticated(self, scope: Scope, headers: dict[str, str]) -> bool:
-        """Whether the request may go on. Who makes it is in the scope then."""
+        """Return whether the request may continue. The caller is in the scope then."""
         if self._auth is None or self._is_public(_path(scope)):
             return True
         try:
             principal = await self._auth.authenticate(headers)
-        except Exception:  # noqa: BLE001 -- whatever an authenticator raises, the client stays out
-            loggers.a2a.exception("The authenticator has failed; the request is refused.")
+        except Exception:
+            self._bounds.logger.exception("The authenticator has failed; the request is refused.")
             raise _Refused(503, InternalError("Who you are cannot be found out now.")) from None
         if principal is not None:
-            scope["understudy.principal"] = principal
+            scope["offbook.principal"] = principal
         return principal is not None
 
     async def _read(self, receive: Receive, *, keep: bool) -> bytes:
@@ -139,11 +194,13 @@ class Gate:
                     if not message.get("more_body", False):
                         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         except TimeoutError:
-            raise _Refused(408, InvalidRequestError(f"The body did not come within {_BODY_SECONDS:g} s.")) from None
+            raise _Refused(
+                408, InvalidRequestError(f"The body did not come within {_BODY_SECONDS:g} s.")
+            ) from None
 
 
 def _path(scope: Scope) -> str:
-    """The path within the app, wherever that is mounted."""
+    """Return the path within the app, wherever that is mounted."""
     return str(scope["path"]).removeprefix(scope.get("root_path", ""))
 
 
@@ -153,52 +210,26 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 def _check_type(headers: dict[str, str]) -> None:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in ("application/json", "application/a2a+json") and not (kind == "" and headers.get("content-length") == "0"):
-        raise _Refused(415, ContentTypeNotSupportedError(f"The body is {kind[:100] or 'of no known type'}, and application/json is taken."))
+    if kind not in ("application/json", "application/a2a+json") and not (
+        kind == "" and headers.get("content-length") == "0"
+    ):
+        raise _Refused(
+            415,
+            ContentTypeNotSupportedError(
+                f"The body is {kind[:100] or 'of no known type'}, and application/json is taken."
+            ),
+        )
 
 
-def _check_json(body: bytes) -> None:
-    """Refuse what parsers choke on: bodies of great depth, numbers that nothing can hold. What is no JSON at all is for the routes to say."""
-    if body.count(b"{") + body.count(b"[") > _DEEPEST and _depth(body) > _DEEPEST:
-        raise _Refused(400, InvalidParamsError(f"The body is more than {_DEEPEST} levels deep."))
-    if _SUSPICIOUS.search(body):
-        try:
-            json.loads(body, parse_constant=_no_number, parse_float=_checked_float, parse_int=_checked_int)
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            return
+def _check_body(body: bytes, most_values: int) -> None:
+    try:
+        check_json(body, most_values)
+    except RefusedBody as refused:
+        raise _Refused(400, refused.error) from None
 
 
-def _depth(body: bytes) -> int:
-    depth = deepest = 0
-    for match in _BRACKETS.finditer(body):
-        first = match.group()[:1]
-        if first in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif first in b"]}":
-            depth -= 1
-    return deepest
-
-
-def _no_number(text: str) -> Any:
-    raise _Refused(400, InvalidParamsError(f"The body holds {text}, which is no number of JSON."))
-
-
-def _checked_float(text: str) -> float:
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise _Refused(400, InvalidParamsError(f"The body holds a number that cannot be held: {text[:40]}."))
-    return value
-
-
-def _checked_int(text: str) -> int:
-    if len(text) > _LONGEST_NUMBER:
-        raise _Refused(400, InvalidParamsError(f"The body holds a number that cannot be held: {text[:40]}..."))
-    return int(text)
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """The body, whole; then what else comes: that the client is gone."""
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that returns the whole body, and then waits for the disconnect."""
     is_given = False
 
     async def again() -> Message:
@@ -211,8 +242,30 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return again
 
 
+def too_many() -> None:
+    """Answer the current request with HTTP 429: its client has too many in progress.
+
+    The body of the answer is unchanged.
+    """
+    if (said := _refused_for_now.get(None)) is not None:
+        said.append(True)
+
+
+def _with_retry(send: Send, said: list[bool]) -> Send:
+    async def sending(message: Message) -> None:
+        if said and message["type"] == "http.response.start":
+            message = {
+                **message,
+                "status": 429,
+                "headers": [*message["headers"], (b"retry-after", b"%d" % _RETRY_SECONDS)],
+            }
+        await send(message)
+
+    return sending
+
+
 def _watched(send: Send) -> Send:
-    """A client that takes nothing for a long time is taken for gone."""
+    """Treat a client that reads nothing for a long time as disconnected."""
 
     async def send_in_time(message: Message) -> None:
         if message["type"] == "http.response.body" and message.get("more_body"):

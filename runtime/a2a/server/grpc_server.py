@@ -1,11 +1,9 @@
-"""The same operations over gRPC, beside the app.
-
-Owns: the gRPC server, and who makes a call there. It must never answer anything that the other transports would not.
-"""
+"""The same operations over gRPC, alongside the app, with the same answers."""
 
 from __future__ import annotations
 
 import contextvars
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,11 +12,13 @@ import grpc  # type: ignore[import-untyped]
 from a2a.auth.user import UnauthenticatedUser, User
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc as former_service
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
-from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder, GrpcHandler
+from a2a.server.request_handlers.grpc_handler import (
+    DefaultGrpcServerCallContextBuilder,
+    GrpcHandler,
+)
 from a2a.utils.constants import VERSION_HEADER
 
 from ...errors import UsageError
-from ...log import loggers
 from .auth import Principal
 from .call_context import KnownUser
 
@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from a2a.server.request_handlers.request_handler import RequestHandler
 
     from .auth import Authenticator
+    from .gate import Bounds
 
 __all__ = ["GrpcServer"]
 
 _STOP_SECONDS: Final = 2.0
 _SPOKEN: Final = ("1.", "0.3")
 # Set by the interceptor, and read by the handler: both are in the task of the call.
-_caller: Final[contextvars.ContextVar[Principal | None]] = contextvars.ContextVar("a2a_caller", default=None)
+_caller: Final[contextvars.ContextVar[Principal | None]] = contextvars.ContextVar(
+    "a2a_caller", default=None
+)
 
 
 class _Builder(DefaultGrpcServerCallContextBuilder):
@@ -42,13 +45,20 @@ class _Builder(DefaultGrpcServerCallContextBuilder):
 
 
 class _Entrance(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Lets in only who is known, and speaks a version that is spoken here."""
+    """Accepts only known callers, and supported versions."""
 
-    def __init__(self, auth: Authenticator | None) -> None:
+    def __init__(self, auth: Authenticator | None, logger: logging.Logger) -> None:
         self._auth = auth
+        self._logger = logger
 
-    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
-        headers = {str(key).lower(): value for key, value in details.invocation_metadata or () if isinstance(value, str)}
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], details: Any
+    ) -> Any:
+        headers = {
+            str(key).lower(): value
+            for key, value in details.invocation_metadata or ()
+            if isinstance(value, str)
+        }
         code, why = await self._refusal(headers)
         handler = await continuation(details)
         if code is None or handler is None:
@@ -62,47 +72,67 @@ class _Entrance(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has n
             yield
 
         if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(refuse_stream, handler.request_deserializer, handler.response_serializer)
-        return grpc.unary_unary_rpc_method_handler(refuse, handler.request_deserializer, handler.response_serializer)
+            return grpc.unary_stream_rpc_method_handler(
+                refuse_stream, handler.request_deserializer, handler.response_serializer
+            )
+        return grpc.unary_unary_rpc_method_handler(
+            refuse, handler.request_deserializer, handler.response_serializer
+        )
 
     async def _refusal(self, headers: dict[str, str]) -> tuple[Any, str]:
-        """Why the call goes no further: a status and a text. The status is None if it does."""
+        """Return a status and a text if the call is refused. Otherwise the status is None."""
         version = headers.get(VERSION_HEADER.lower(), "")
         if version and not version.startswith(_SPOKEN):
-            return grpc.StatusCode.UNIMPLEMENTED, f"A2A version {version[:20]!r} is not spoken here; 1.0 and 0.3 are."
+            return (
+                grpc.StatusCode.UNIMPLEMENTED,
+                f"A2A version {version[:20]!r} is not spoken here; 1.0 and 0.3 are.",
+            )
         if self._auth is None:
             return None, ""
         try:
             principal = await self._auth.authenticate(headers)
-        except Exception:  # noqa: BLE001 -- whatever an authenticator raises, the client stays out
-            loggers.a2a.exception("The authenticator has failed; the call is refused.")
+        except Exception:
+            self._logger.exception("The authenticator has failed; the call is refused.")
             return grpc.StatusCode.UNAVAILABLE, "Who you are cannot be found out now."
         _caller.set(principal)
         if principal is None:
-            return grpc.StatusCode.UNAUTHENTICATED, "Who are you? This agent needs credentials; its card says which."
+            return (
+                grpc.StatusCode.UNAUTHENTICATED,
+                "Who are you? This agent needs credentials; its card says which.",
+            )
         return None, ""
 
 
 class GrpcServer:
     """A gRPC server at one address."""
 
-    def __init__(self, handler: RequestHandler, address: str, auth: Authenticator | None, max_body: int) -> None:
+    def __init__(
+        self, handler: RequestHandler, address: str, auth: Authenticator | None, bounds: Bounds
+    ) -> None:
         self._handler = handler
         self._address = address
         self._auth = auth
-        self._max = max_body
+        self._max = bounds.body
+        self._logger = bounds.logger
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> str:
-        """Begin, and return the address with the port that it has."""
+        """Start, and return the address with the actual port."""
         options = [("grpc.max_receive_message_length", self._max), ("grpc.so_reuseport", 0)]
-        server = grpc.aio.server(interceptors=(_Entrance(self._auth),), options=options)
+        server = grpc.aio.server(
+            interceptors=(_Entrance(self._auth, self._logger),), options=options
+        )
         service.add_A2AServiceServicer_to_server(GrpcHandler(self._handler, _Builder()), server)  # type: ignore[no-untyped-call]
-        former_service.add_A2AServiceServicer_to_server(CompatGrpcHandler(self._handler, _Builder()), server)  # type: ignore[no-untyped-call]
+        former_service.add_A2AServiceServicer_to_server(
+            CompatGrpcHandler(self._handler, _Builder()), server
+        )  # type: ignore[no-untyped-call]
         try:
             port = server.add_insecure_port(self._address)
         except RuntimeError as error:
-            msg = f"a2a_app(grpc={self._address!r}): the address is in use, or is none of this machine's."
+            msg = (
+                f"a2a_app(grpc={self._address!r}): the address is in use, or is none of this "
+                "machine's."
+            )
             raise UsageError(msg) from error
         await server.start()
         self._server = server

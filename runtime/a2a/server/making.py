@@ -1,12 +1,9 @@
-"""How the parts of a server are chosen and put together.
-
-Owns: what follows from the parameters of `a2a_app`: the runner, the store, the player, the life of the service. It must never look at a request.
-"""
+"""Assembles a server from the parameters of `a2a_app`."""
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import logging
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...durability.store_access import StoreAccess
 from ...errors import UsageError
+from ...loopback import is_loopback
 from ...runner import Runner
 from ...stores import MemoryStore
 from ...system.system import ActorSystem
@@ -33,6 +31,9 @@ from ..tasks.recovery import look_for_lost_tasks
 from ..tasks.service import ServiceSettings, TaskService
 from .app import A2AApp
 from .card import make_card
+from .gate import Bounds
+from .limits import ServerLimits
+from .plain_store import MISSING, PlainStore
 
 if TYPE_CHECKING:
     from ...agent.tree import Definition
@@ -44,12 +45,12 @@ if TYPE_CHECKING:
     from .auth import Authenticator
     from .settings import AgentCardSettings
 
-__all__ = ["Serving", "is_loopback", "make_app"]
+__all__ = ["Serving", "make_app"]
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What `a2a_app` was given."""
+    """The arguments of `a2a_app`."""
 
     agent: Definition | Runner | None
     card: AgentCardSettings
@@ -61,15 +62,18 @@ class Serving:
     grpc: str | None
     handlers: object | None
     consolidate: Callable[[Task, Sequence[StreamEvent], Exception | None], Task] | None
-    ids: tuple[Callable[[], str] | None, Callable[[], str] | None]  # of tasks, of contexts
+    # functions that make ids of tasks, of contexts
+    ids: tuple[Callable[[], str] | None, Callable[[], str] | None]
     handler_path: str
     hooks: AgentHooksOfUser
-    keep: tuple[float, int]  # for how many seconds, and how many
+    keep: tuple[float, int]  # the longest time in seconds, and the largest number
     allow_anonymous: bool
+    limits: ServerLimits
+    logger: logging.Logger
 
 
 def make_app(serving: Serving) -> A2AApp:
-    """The app."""
+    """Make the app."""
     agent = serving.agent.agent if isinstance(serving.agent, Runner) else serving.agent
     _check_grpc(serving)
     card = make_card(agent, serving.card, serving.auth, serving.extensions, serving.grpc)
@@ -79,31 +83,50 @@ def make_app(serving: Serving) -> A2AApp:
     is_lasting = store is not None and not isinstance(store, MemoryStore)
     store = store if store is not None else MemoryStore()
     access = StoreAccess(store)
+    if not access.is_fenced and store is serving.store:
+        serving.logger.warning(MISSING, type(store).__name__)
+        store = PlainStore(store)
+        access = StoreAccess(store)
     access.require_fences("a2a_app(store=...)")
     if serving.handlers is not None:
         check_handlers(serving.handlers)
     if agent is not None:
-        _runner_in(serving, store, None, is_lasting=is_lasting)  # what is wrong with the agent is said now
+        # Raises errors about the agent immediately.
+        _runner_in(serving, store, None, is_lasting=is_lasting)
     keys = TaskKeys(agent.name if agent is not None else card.name)
 
     policy = serving.webhooks or WebhookPolicy()
-    configs = PushConfigs(policy, Secrets(policy.secret_key, is_lasting=is_lasting)) if serving.card.push_notifications else None
+    configs = (
+        PushConfigs(policy, Secrets(policy.secret_key, is_lasting=is_lasting))
+        if serving.card.push_notifications
+        else None
+    )
+
+    only_local = serving.auth is None and not serving.allow_anonymous
+    bounds = Bounds(serving.max_body, serving.limits.values, only_local, serving.logger)
 
     @asynccontextmanager
     async def serve() -> AsyncIterator[TaskService]:
         async with AsyncExitStack() as stack:
             system = serving.agent.system if isinstance(serving.agent, Runner) else None
-            if system is None:  # one of its own, beside that which the program may have entered
+            # a separate one, independent of any system that the program has entered
+            if system is None:
                 system = ActorSystem(f"a2a-of-{card.name}")
                 system.bind(asyncio.get_running_loop())
                 stack.push_async_callback(system.stop)
-            runner = _runner_in(serving, store, system, is_lasting=is_lasting) if agent is not None else None
+            runner = (
+                _runner_in(serving, store, system, is_lasting=is_lasting)
+                if agent is not None
+                else None
+            )
             service = TaskService(system, access, keys, _settings(serving, runner))
             if configs is not None:
                 sender = WebhookSender(policy, configs.secrets)
                 stack.push_async_callback(sender.aclose)
                 service.outbox = Outbox(service, configs, sender)
-                looking = service.run_task(service.outbox.look_for_all(), "looks for webhooks to call")
+                looking = service.run_task(
+                    service.outbox.look_for_all(), "looks for webhooks to call"
+                )
                 stack.push_async_callback(_ended, looking)
             for work, name in (
                 (look_for_lost_tasks(service), "looks for lost tasks"),
@@ -112,31 +135,33 @@ def make_app(serving: Serving) -> A2AApp:
                 stack.push_async_callback(_ended, service.run_task(work, name))
             yield service
 
-    return A2AApp(card, serving.card, serving.auth, serve, configs, handler_path=serving.handler_path, max_body=serving.max_body, grpc=serving.grpc)
+    return A2AApp(
+        card,
+        serving.card,
+        serving.auth,
+        serve,
+        configs,
+        handler_path=serving.handler_path,
+        bounds=bounds,
+        grpc=serving.grpc,
+    )
 
 
 def _check_grpc(serving: Serving) -> None:
-    """Without authentication only this machine may ask, unless the user has said otherwise."""
+    """Check the gRPC address: without authentication, it must be local unless the user agrees."""
     if serving.grpc is None:
         return
     need_sdk("a2a_app(grpc=...)", "grpc")
     host, colon, port = serving.grpc.rpartition(":")
     if not colon or not port.isdigit():
-        msg = f"a2a_app(grpc={serving.grpc!r}): give a host and a port, such as '127.0.0.1:50051'."
+        msg = f"a2a_app(grpc={serving.grpc!r}): pass a host and a port, such as '127.0.0.1:50051'."
         raise UsageError(msg)
     if serving.auth is None and not serving.allow_anonymous and not is_loopback(host):
-        msg = f"a2a_app(grpc={serving.grpc!r}): without auth=, everybody who reaches that address could use the agent. Give auth=, or allow_anonymous=True."
+        msg = (
+            f"a2a_app(grpc={serving.grpc!r}): without auth=, everybody who reaches that address "
+            "could use the agent. Give auth=, or allow_anonymous=True."
+        )
         raise UsageError(msg)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that host."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
@@ -144,18 +169,24 @@ async def _ended(task: asyncio.Task[None]) -> None:
     await asyncio.wait((task,))
 
 
-def _runner_in(serving: Serving, store: Store, system: ActorSystem | None, *, is_lasting: bool) -> Runner:
+def _runner_in(
+    serving: Serving, store: Store, system: ActorSystem | None, *, is_lasting: bool
+) -> Runner:
     if isinstance(serving.agent, Runner):
         return serving.agent
     assert serving.agent is not None
-    return Runner(serving.agent, system=system, store=store, durability="step" if is_lasting else "interrupt")
+    return Runner(
+        serving.agent, system=system, store=store, durability="step" if is_lasting else "interrupt"
+    )
 
 
 def _settings(serving: Serving, runner: Runner | None) -> ServiceSettings:
     def player(service: TaskService, log: TaskLog, _ask: Say | Continue) -> Player:
         if runner is None:
             return HandlerPlayer(serving.handlers)
-        return AgentPlayer(runner, service.keys.session(log.kept.owner, log.task.context_id), serving.hooks)
+        return AgentPlayer(
+            runner, service.keys.session(log.kept.owner, log.task.context_id), serving.hooks
+        )
 
     return ServiceSettings(
         serving.ids[0] or _new_id,
@@ -164,6 +195,9 @@ def _settings(serving: Serving, runner: Runner | None) -> ServiceSettings:
         runner,
         may_reply=runner is None or _may_reply(runner),
         consolidate=serving.consolidate,
+        limits=serving.limits,
+        is_shared=serving.auth is not None,
+        logger=serving.logger,
     )
 
 
@@ -172,11 +206,11 @@ def _new_id() -> str:
 
 
 def _may_reply(runner: Runner) -> bool:
-    """Whether one of the agents is of the user's own making: only such a one may answer without a task."""
+    """Return whether one of the agents is custom: only those may answer without a task."""
     left: list[Any] = [runner.agent]
     while left:
         agent = left.pop()
-        if not type(agent).__module__.startswith("understudy."):
+        if not type(agent).__module__.startswith("offbook."):
             return True
         left.extend(getattr(agent, "sub_agents", ()))
     return False

@@ -1,7 +1,7 @@
-"""The two operations that send a message, without the detours of the SDK's routes: parsed once, answered in bytes.
+"""A fast path for the two operations that send a message: parsed once, answered in bytes.
 
-Owns: which requests go that way: those of version 1.0 with nothing unusual about them. All others, and those that are wrong in themselves, are for the SDK's
-routes, which know what to say. It must never answer anything else than those would.
+It handles ordinary requests of version 1.0. All others, including invalid ones, go to the SDK's
+routes, which have the error messages. Its answers are the same as those of the SDK's routes.
 """
 
 from __future__ import annotations
@@ -48,11 +48,18 @@ _KINDS: Final = {
 
 
 class _Call:
-    """A request that goes this way: what is asked, and how its answers are put."""
+    """A request on the fast path: its parameters, and the format of its answers."""
 
     __slots__ = ("id", "is_rpc", "method", "params")
 
-    def __init__(self, method: str, params: pb.SendMessageRequest, request_id: str | int | None, *, is_rpc: bool) -> None:
+    def __init__(
+        self,
+        method: str,
+        params: pb.SendMessageRequest,
+        request_id: str | int | None,
+        *,
+        is_rpc: bool,
+    ) -> None:
         self.method = method
         self.params = params
         self.id = request_id
@@ -78,16 +85,18 @@ class _Call:
 
 
 class QuickRoutes:
-    """An ASGI app before that with the SDK's routes."""
+    """An ASGI app in front of the SDK's routes."""
 
-    def __init__(self, handler: Handler, others: ASGIApp, is_rpc: Callable[[str], bool], place: str) -> None:
+    def __init__(
+        self, handler: Handler, others: ASGIApp, is_rpc: Callable[[str], bool], place: str
+    ) -> None:
         self._handler = handler
         self._others = others
         self._is_rpc = is_rpc
         self._rest = {place.rstrip("/") + path: method for path, method in _REST.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = scope.get("understudy.body")
+        body = scope.get("offbook.body")
         call = None if body is None else self._call(scope, body)
         if call is None:
             await self._others(scope, receive, send)
@@ -96,16 +105,23 @@ class QuickRoutes:
         try:
             if call.method == _UNARY:
                 answer = await self._handler.on_message_send(call.params, context)
-                await _answer(send, 200, call.result(answer), "application/json" if call.is_rpc else A2A_JSON_MEDIA_TYPE)
+                await _answer(
+                    send,
+                    200,
+                    call.result(answer),
+                    "application/json" if call.is_rpc else A2A_JSON_MEDIA_TYPE,
+                )
                 return
             async with self._handler.streaming(call.params, context) as shows:
                 await send_events(shows, call.event, call.error_event, scope, receive, send)
         except A2AError as refused:
             said = call.error(refused)
-            await _answer(send, 200 if call.is_rpc else said["error"]["code"], said, "application/json")
+            await _answer(
+                send, 200 if call.is_rpc else said["error"]["code"], said, "application/json"
+            )
 
     def _call(self, scope: Scope, body: bytes) -> _Call | None:
-        """The request, if it is an ordinary one."""
+        """Return the request, if it is an ordinary one."""
         version = None
         for name, value in scope["headers"]:
             if name == _VERSION:
@@ -118,14 +134,18 @@ class QuickRoutes:
         if not is_rpc and method is None:
             return None
         try:
-            said = json.loads(body) if is_rpc else json.loads(body, object_pairs_hook=_without_repeats)
+            said = (
+                json.loads(body) if is_rpc else json.loads(body, object_pairs_hook=_without_repeats)
+            )
         except ValueError:
             return None
-        return _ordinary_call(said) if is_rpc else _read_call(method or "", said, None, is_rpc=False)
+        return (
+            _ordinary_call(said) if is_rpc else _read_call(method or "", said, None, is_rpc=False)
+        )
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """HTTP+JSON refuses an object that has a name twice."""
+    """Return a dict, or raise ValueError: HTTP+JSON refuses an object with a repeated name."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError
@@ -141,7 +161,9 @@ def _ordinary_call(said: object) -> _Call | None:
     return _read_call(method, said.get("params"), request_id, is_rpc=True)
 
 
-def _read_call(method: str, said: object, request_id: str | int | None, *, is_rpc: bool) -> _Call | None:
+def _read_call(
+    method: str, said: object, request_id: str | int | None, *, is_rpc: bool
+) -> _Call | None:
     params = pb.SendMessageRequest()
     if type(said) is not dict or not read_message(said, params):
         return None
@@ -149,8 +171,8 @@ def _read_call(method: str, said: object, request_id: str | int | None, *, is_rp
 
 
 def _context(scope: Scope) -> ServerCallContext:
-    """Who makes the call, and what it asks for: all that the operations look at."""
-    principal = scope.get("understudy.principal")
+    """Return the caller and the requested extensions: all that the operations need."""
+    principal = scope.get("offbook.principal")
     asked = [value.decode("latin-1") for name, value in scope["headers"] if name == _EXTENSIONS]
     return ServerCallContext(
         user=UnauthenticatedUser() if principal is None else KnownUser(principal),
@@ -159,7 +181,8 @@ def _context(scope: Scope) -> ServerCallContext:
 
 
 async def _answer(send: Send, status: int, said: dict[str, object], media_type: str) -> None:
-    body = json.dumps(said, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()  # as Starlette writes it
+    # As Starlette writes it
+    body = json.dumps(said, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     headers = [(b"content-length", b"%d" % len(body)), (b"content-type", media_type.encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

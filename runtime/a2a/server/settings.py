@@ -1,7 +1,4 @@
-"""What the card of a served agent says, as the program that serves it gives it.
-
-Owns: `AgentCardSettings` and `SkillSettings`, plain values. They must never hold anything of the SDK.
-"""
+"""The settings of the card of a served agent: plain values, without types of the SDK."""
 
 from __future__ import annotations
 
@@ -25,10 +22,12 @@ class SkillSettings:
 
 @dataclass(frozen=True, slots=True)
 class AgentCardSettings:
-    """What the card says beside what the agent itself does. Without `url`, the address at which a client asks for the card.
+    """The settings of the card that the agent itself does not define.
 
-    `extended` is the card for those who may ask; it takes from this one what it leaves open. With a `signing_key` (a private key in PEM, or a secret), the card
-    is signed.
+    Without `url`, the card has the address at which the client requests it.
+
+    `extended` is the card for authenticated clients; its unset fields come from this one. With a
+    `signing_key` (a private key in PEM, or a secret), the card is signed.
     """
 
     name: str | None = None

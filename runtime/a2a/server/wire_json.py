@@ -1,7 +1,9 @@
-"""The protocol's JSON, to and from protobuf: what `MessageToDict` and `ParseDict` do, for the messages of this protocol, in a fraction of the time.
+"""The protocol's JSON, to and from protobuf: a faster `MessageToDict` and `ParseDict` for the
+messages of this protocol.
 
-Owns: how each field is written and read, worked out once for each kind of message from its descriptor. It must never write anything else than `MessageToDict`
-does; what it cannot read for certain it leaves to `ParseDict`, which also knows what to say of it.
+The conversion of each field is determined once for each message type from its descriptor. The
+output equals that of `MessageToDict`; unusual input is left to `ParseDict`, which also has the
+error messages.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ _Reader: TypeAlias = Callable[[ProtoMessage, Any], None]
 
 
 class _Unusual(Exception):
-    """It is for `ParseDict`."""
+    """The input must be left to `ParseDict`."""
 
 
 # Writing.
 
 
 def as_json_object(message: ProtoMessage) -> dict[str, object]:
-    """What `MessageToDict` gives, in its order."""
+    """Return the result of `MessageToDict`, in the same order."""
     plan = _PLANS[message.DESCRIPTOR].fields
     if plan is None:
         return MessageToDict(message)
@@ -80,9 +82,16 @@ def _base64(value: bytes) -> str:
 
 
 def _is_repeated(field: FieldDescriptor) -> bool:
-    """Protobuf 5 has no `is_repeated`, and later ones warn of `label`."""
+    """Return whether a field is repeated.
+
+    Protobuf 5 has no `is_repeated`, and later ones warn about `label`.
+    """
     described: Any = field
-    return bool(described.is_repeated if hasattr(field, "is_repeated") else described.label == FieldDescriptor.LABEL_REPEATED)
+    return bool(
+        described.is_repeated
+        if hasattr(field, "is_repeated")
+        else described.label == FieldDescriptor.LABEL_REPEATED
+    )
 
 
 def _is_googles(kind: _Kind) -> bool:
@@ -93,10 +102,13 @@ def _is_googles(kind: _Kind) -> bool:
 
 
 def read_message(said: dict[str, object], message: ProtoMessage) -> bool:
-    """Fill the message from JSON. False: something in it is unusual, or wrong; the message is not to be used then."""
+    """Fill the message from JSON.
+
+    False: something in it is unusual, or wrong; then the message must not be used.
+    """
     try:
         _fill(message, said)
-    except Exception:  # noqa: BLE001 -- whatever is wrong with it, `ParseDict` finds the words for it
+    except Exception:  # noqa: BLE001 -- `ParseDict` reports the error
         return False
     return True
 
@@ -113,24 +125,43 @@ def _fill(message: ProtoMessage, said: object) -> None:
 
 
 def _reader(field: FieldDescriptor) -> _Reader | None:
-    """None: whatever has this field is unusual."""
-    oneof = field.containing_oneof.name if field.containing_oneof is not None and len(field.containing_oneof.fields) > 1 else None
+    """Return the reader of a field. None: every message with this field is unusual."""
+    oneof = (
+        field.containing_oneof.name
+        if field.containing_oneof is not None and len(field.containing_oneof.fields) > 1
+        else None
+    )
     name, is_repeated = field.name, _is_repeated(field)
     if field.type == FieldDescriptor.TYPE_MESSAGE:
         return _reader_of_messages(field, field.message_type, oneof)
-    types = {FieldDescriptor.TYPE_STRING: str, FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_INT32: int, FieldDescriptor.TYPE_ENUM: str}
+    types = {
+        FieldDescriptor.TYPE_STRING: str,
+        FieldDescriptor.TYPE_BOOL: bool,
+        FieldDescriptor.TYPE_INT32: int,
+        FieldDescriptor.TYPE_ENUM: str,
+    }
     wanted = types.get(field.type)
     if wanted is None:
         return None
-    numbers: dict[Any, int] | None = {value.name: value.number for value in field.enum_type.values} if field.enum_type is not None else None
+    numbers: dict[Any, int] | None = (
+        {value.name: value.number for value in field.enum_type.values}
+        if field.enum_type is not None
+        else None
+    )
 
     def read(message: ProtoMessage, value: Any) -> None:
         if is_repeated:
-            if type(value) is not list or any(type(one) is not wanted for one in value) or numbers is not None:
+            if (
+                type(value) is not list
+                or any(type(one) is not wanted for one in value)
+                or numbers is not None
+            ):
                 raise _Unusual
             getattr(message, name).extend(value)
             return
-        if type(value) is not wanted or (oneof is not None and message.WhichOneof(oneof) is not None):
+        if type(value) is not wanted or (
+            oneof is not None and message.WhichOneof(oneof) is not None
+        ):
             raise _Unusual
         setattr(message, name, value if numbers is None else numbers[value])
 
@@ -161,22 +192,34 @@ def _reader_of_messages(field: FieldDescriptor, kind: _Kind, oneof: str | None) 
     return read
 
 
-# The plans, for each kind of message that is written or read.
+# The plans, for each type of message that is written or read.
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    fields: Mapping[int, tuple[str, _Writer]] | None  # None: it has what a later version of the protocol may bring, and is for `MessageToDict`
+    # None: it has features of a later version of the protocol, and is left to `MessageToDict`.
+    fields: Mapping[int, tuple[str, _Writer]] | None
     names: Mapping[str, _Reader]
 
 
 def _plan(kind: _Kind) -> _Plan:
     fields: Mapping[int, tuple[str, _Writer]] | None
     try:
-        fields = MappingProxyType({field.number: (field.json_name, _writer(field)) for field in kind.fields})
+        fields = MappingProxyType(
+            {field.number: (field.json_name, _writer(field)) for field in kind.fields}
+        )
     except _Unusual:
         fields = None
-    return _Plan(fields, MappingProxyType({field.json_name: reader for field in kind.fields if (reader := _reader(field)) is not None}))
+    return _Plan(
+        fields,
+        MappingProxyType(
+            {
+                field.json_name: reader
+                for field in kind.fields
+                if (reader := _reader(field)) is not None
+            }
+        ),
+    )
 
 
 def _plans(*kinds: _Kind) -> Mapping[_Kind, _Plan]:

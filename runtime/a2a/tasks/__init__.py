@@ -1,18 +1,23 @@
-"""The tasks of a served agent: one actor for each that something is done with, and the store for all others.
+"""The tasks of a served agent: one actor for each active task; all others are only in the store.
 
-    owner, keys         to whom a task belongs; under which keys everything is in a store
-    states, checks      which state may follow which; what is looked at in a request before anything is done
-    json_values         whatever an agent gives, as what JSON can hold
-    task_log            one task as it is now, and what of it is not in the store yet
-    subscription        one client that looks on; tailing: the same, where another process works on the task
-    asks                what a task is asked for
-    telling             what an agent's events are to a client; client_messages: what a client says, to an agent
-    player              what works on a task: agent_player: an agent; handler_player: functions of the user's own
-    turn                from a message to the task's rest: stored, then shown
-    task_actor          the actor: what waits, who looks on, which turn is played
-    recovery            tasks that a process has left at work
-    service             all tasks, and the way to each
-    listing, eviction   an owner's tasks, page by page; which are kept, and for how long
+    owner, keys         the owner of a task; the keys in the store
+    states, checks      the transitions between states; validation of requests
+    json_values         conversion of an agent's values to JSON
+    task_log            the current state of one task, and its unsaved changes
+    subscription        one client that follows a task
+    tailing             the same, if another process runs the task
+    asks                the messages to a task's actor
+    telling             conversion of an agent's events for a client
+    client_messages     conversion of a client's messages for an agent
+    player              the interface that runs a task
+    agent_player        runs an agent for a task
+    handler_player      runs custom functions for a task
+    admission           refuses repeated messages, and answers from before a question
+    turn                from a message to the pause or end of the task: stored, then shown
+    task_actor          the actor: its queue, its followers, its current turn
+    recovery            tasks that another process has left in progress
+    service             all tasks, and their actors
+    listing, eviction   an owner's tasks, page by page; their retention
 
-It must never show a client what the store does not have, nor tell an owner of what belongs to another one.
+A client never sees a change before it is stored, nor a task of another owner.
 """

@@ -1,6 +1,6 @@
-"""What a task is asked for: messages to its actor, and how it ends what it was asked.
+"""The messages to a task's actor, and the result of a turn.
 
-Owns: these values. They hold what a request said, and where its answer goes; they must never look at a store.
+They contain the content of a request, and the destination of its answer.
 """
 
 from __future__ import annotations
@@ -23,20 +23,26 @@ __all__ = ["Cancel", "Continue", "End", "Follow", "Say", "TurnOver"]
 
 @dataclass(slots=True, eq=False)
 class Say:
-    """A message of the client's. Its answer is a task at rest, or a plain message; with a subscription, it is shown there."""
+    """A client's message.
+
+    Its answer is a task that has ended or waits, or a plain message; a subscription receives it,
+    too.
+    """
 
     message: pb.Message
     owner: Owner
     metadata: Struct | None = None
     answer: asyncio.Future[pb.Task | pb.Message] | None = None
     shows: Subscription | None = None
-    at_once: bool = False  # whether the answer is the task as soon as it is there
+    at_once: bool = False  # whether the answer is the task as soon as it exists
     extensions: frozenset[str] = frozenset()
     config: pb.TaskPushNotificationConfig | None = None
+    is_counted: bool = False  # whether it counts among the accepted messages of its owner
+    question: int | None = None  # the task's question when the message arrived
 
     @property
     def is_awaited(self) -> bool:
-        """Whether its client wants to see the task before it is at rest."""
+        """True if its client wants to see the task before it ends or waits."""
         return self.at_once or self.shows is not None or self.config is not None
 
     def refuse(self, error: Exception) -> None:
@@ -45,6 +51,13 @@ class Say:
         if self.shows is not None:
             self.shows.end(error)
 
+    def finish(self, result: pb.Task | pb.Message) -> None:
+        """Finish with this result: the answer, and the whole stream."""
+        if self.shows is not None:
+            self.shows.put(result)
+            self.shows.end()
+        self.settle(result)
+
     def settle(self, result: pb.Task | pb.Message) -> None:
         if self.answer is not None and not self.answer.done():
             self.answer.set_result(result)
@@ -52,14 +65,17 @@ class Say:
 
 @dataclass(slots=True, eq=False)
 class Continue:
-    """A task that another process has left at work goes on here; or one at rest is to be cancelled. `run` is what is left of its run."""
+    """Continue a task that another process has left in progress; or cancel an inactive one.
+
+    `run` is the rest of its run.
+    """
 
     run: Run | None = None
 
 
 @dataclass(slots=True, eq=False)
 class Follow:
-    """A client looks on from now on."""
+    """A client follows the task from now on."""
 
     shows: Subscription
     extensions: frozenset[str] = frozenset()
@@ -67,19 +83,22 @@ class Follow:
 
 @dataclass(slots=True, eq=False)
 class Cancel:
-    """The task is to end. Its answer is the task, which has."""
+    """Cancel the task. The answer is the task, which has ended."""
 
     answer: asyncio.Future[pb.Task]
 
 
 @dataclass(slots=True, eq=False)
 class TurnOver:
-    """What was worked on is at rest, or was left to another process."""
+    """The turn is over, or was left to another process."""
 
 
 @dataclass(slots=True)
 class End:
-    """How a turn has ended: the state into which the task comes; or a plain message, and no task. Without either, the task is left as it is."""
+    """The result of a turn: the next state of the task; or a plain message, and no task.
+
+    Without either, the task is unchanged.
+    """
 
     state: int | None = None
     message: pb.Message | None = None

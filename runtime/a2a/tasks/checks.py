@@ -1,7 +1,7 @@
-"""What is looked at in a request before anything is done with it, whichever way it has come.
+"""Validation of a request before anything is done with it, over any transport.
 
-Owns: the refusals: fields that have to be there, numbers that JSON cannot hold, media types that the card does not name, sizes of ids. It must never change
-what it looks at.
+It refuses missing fields, numbers that JSON cannot represent, media types that the card does not
+name, and long ids. Requests are never changed.
 """
 
 from __future__ import annotations
@@ -11,35 +11,56 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError
+from a2a.utils.errors import A2AError, ContentTypeNotSupportedError, InvalidParamsError
 from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.struct_pb2 import Struct, Value
 
-__all__ = ["LONGEST_ID", "check_fields", "check_history_length", "check_message", "check_page_size"]
+__all__ = [
+    "LONGEST_ID",
+    "TooManyMessages",
+    "check_fields",
+    "check_history_length",
+    "check_message",
+    "check_page_size",
+]
 
 LONGEST_ID: Final = 256
-"""The characters that an id of a client's may have."""
+"""The longest id of a client, in characters."""
 
 _LARGEST_PAGE: Final = 100
 _MOST_PARTS: Final = 1_000
 _DEEPEST: Final = 28
-"""How deep data may be: what is deeper could be taken, but not be read from a store again."""
+"""The maximum depth of data: deeper data could be received, but not be read from a store again."""
+
+
+class TooManyMessages(A2AError):
+    """A client has too many messages in progress. Over HTTP: 429."""
+
+    message = "Too many of your messages are being worked on; send this one again later."
 
 
 def check_fields(params: ProtoMessage) -> None:
-    """Refuse a request that lacks a field which the protocol requires."""
+    """Refuse a request that lacks a required field of the protocol."""
     validate_proto_required_fields(params)
 
 
 def check_message(params: pb.SendMessageRequest, modes: Collection[str]) -> None:
-    """Refuse a message that lacks something, or that holds what cannot be told to others or is not wanted. `modes`: the media types that the card names."""
+    """Refuse a message that lacks something, or that contains values which cannot be forwarded or
+    are not accepted. `modes`: the media types of the card.
+    """
     message = params.message
-    if not (message.message_id and message.role and message.parts) or params.configuration.HasField("task_push_notification_config"):
+    if not (message.message_id and message.role and message.parts) or params.configuration.HasField(
+        "task_push_notification_config"
+    ):
         validate_proto_required_fields(params)
     if message.role != pb.ROLE_USER:
         raise InvalidParamsError("message.role: a client's message has the role ROLE_USER.")
-    for name, value in (("messageId", message.message_id), ("taskId", message.task_id), ("contextId", message.context_id)):
+    for name, value in (
+        ("messageId", message.message_id),
+        ("taskId", message.task_id),
+        ("contextId", message.context_id),
+    ):
         if len(value) > LONGEST_ID:
             msg = f"message.{name} has {len(value)} characters, and may have {LONGEST_ID}."
             raise InvalidParamsError(msg)
@@ -57,14 +78,17 @@ def check_message(params: pb.SendMessageRequest, modes: Collection[str]) -> None
 def _check_part(part: pb.Part, where: str, modes: Collection[str]) -> None:
     kind = part.WhichOneof("content")
     if kind is None:
-        msg = f"{where} is empty: give text, raw, url or data."
+        msg = f"{where} is empty: pass text, raw, url or data."
         raise InvalidParamsError(msg)
     if kind == "data":
         _check_values((part.data,), f"{where}.data")
     if part.HasField("metadata"):
         _check_struct(part.metadata, f"{where}.metadata")
     if part.media_type and not _is_wanted(part.media_type, modes):
-        msg = f"{where}: the media type {part.media_type[:100]!r} is not taken; the card names {', '.join(sorted(modes))}."
+        msg = (
+            f"{where}: the media type {part.media_type[:100]!r} is not taken; the card names "
+            f"{', '.join(sorted(modes))}."
+        )
         raise ContentTypeNotSupportedError(msg)
 
 
@@ -78,7 +102,10 @@ def _check_struct(struct: Struct, where: str) -> None:
 
 
 def _check_values(values: Iterable[Value], where: str) -> None:
-    """JSON has no infinity and no NaN. One of them in the store would break each list of tasks in which it stands, and so would what is too deep to be read."""
+    """Refuse infinity, NaN and very deep values.
+
+    One of them in the store would break each list of tasks that contains it.
+    """
     left = [(value, 1) for value in values]
     while left:
         value, depth = left.pop()
@@ -99,12 +126,14 @@ def _check_values(values: Iterable[Value], where: str) -> None:
             raise InvalidParamsError(msg)
 
 
-def check_history_length(config: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest) -> None:
+def check_history_length(
+    config: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest,
+) -> None:
     if config.history_length < 0:
-        raise InvalidParamsError("historyLength: give 0 or more.")
+        raise InvalidParamsError("historyLength: pass 0 or more.")
 
 
 def check_page_size(params: pb.ListTasksRequest) -> None:
     if params.HasField("page_size") and not 1 <= params.page_size <= _LARGEST_PAGE:
-        msg = f"pageSize={params.page_size}: give 1 to {_LARGEST_PAGE}."
+        msg = f"pageSize={params.page_size}: pass 1 to {_LARGEST_PAGE}."
         raise InvalidParamsError(msg)

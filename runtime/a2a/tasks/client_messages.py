@@ -1,6 +1,6 @@
-"""What a client says, as an agent is given it: a message of ours, or the answer to what a run waits for.
+"""Conversion of a client's messages to an agent's messages, or to answers of interrupts.
 
-Owns: both translations. What is wrong with an answer is said to the client, and nothing has been resumed then.
+An invalid answer is reported to the client before anything is resumed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO: Final = frozenset(("deny", "denied", "no", "n", "false", "reject"))
 
 
 def as_user_message(said: A2AMessage) -> Message:
-    """The message as an agent reads it. It keeps its id."""
+    """Convert a message for an agent, with the same id."""
     if len(said.parts) == 1 and isinstance(said.parts[0], TextPart):
         return Message("user", said.parts[0].text, id=said.message_id)
     return Message("user", tuple(_as_part(part) for part in said.parts), id=said.message_id)
@@ -47,40 +47,80 @@ def _as_part(part: A2APart) -> Part:
             return ChatFile(url, data, media_type, name)
 
 
-def answers_of(said: A2AMessage, pending: Mapping[str, bool]) -> tuple[dict[str, object] | None, object]:
-    """The answers in a message, for `resume`: those of named interrupts, or one for all of them.
+def answers_of(
+    said: A2AMessage, pending: Mapping[str, bool], *, is_first: bool = True
+) -> tuple[dict[str, object] | None, object]:
+    """Return the answers in a message, for `resume`: those of named interrupts, or one for all of
+    them.
 
-    A data part may be `{"interruptId": id, "answer": ...}`, or map ids to answers. Any other data part is the answer itself, and so is the text if there is
-    none.
+    A data part may be `{"interruptId": id, "answer": ...}`, or map ids to answers. Any other data
+    part is the answer itself, and so is the text if there is none. An approval must name its
+    interrupt, unless it is the first question of the task (`is_first`): it could have been meant
+    for an earlier one.
     """
     targets: dict[str, object] = {}
     data: list[object] = []
+
+    def answer_to(name: object, answer: object) -> None:
+        if not isinstance(name, str) or name not in pending:
+            msg = f"message: the task waits for no interrupt {str(name)[:100]!r}."
+            raise InvalidParamsError(msg)
+        if name in targets:
+            msg = (
+                f"message: it answers the interrupt {name[:100]!r} twice. Nothing was called. "
+                "Send one answer."
+            )
+            raise InvalidParamsError(msg)
+        targets[name] = answer
+
     for part in said.parts:
         if not isinstance(part, DataPart):
             continue
         found = part.data
         if isinstance(found, Mapping) and "interruptId" in found:
-            name = found["interruptId"]
-            if not isinstance(name, str) or name not in pending:
-                msg = f"message: the task waits for no interrupt {str(name)[:100]!r}."
+            odd = sorted(map(str, found.keys() - {"interruptId", "answer", "data"}))
+            if odd or ("answer" in found and "data" in found):
+                what = ", ".join(odd)[:200] or "data as well"
+                msg = (
+                    f"message: an answer has interruptId and answer, and not {what}. A call is "
+                    "approved as it was shown. Nothing was called."
+                )
                 raise InvalidParamsError(msg)
-            targets[name] = found.get("answer", found.get("data"))
+            answer_to(found["interruptId"], found.get("answer", found.get("data")))
         elif isinstance(found, Mapping) and found and all(key in pending for key in found):
-            targets.update(found)
+            for name, said_of_it in found.items():
+                answer_to(name, said_of_it)
         else:
             data.append(found)
     if targets:
-        return {name: _checked(answer, needs_yes=pending[name]) for name, answer in targets.items()}, None
+        if any(pending[name] for name in targets) and (data or (said.text and said.text.strip())):
+            msg = (
+                "message: beside an approval by interruptId it has a text or other data. Nothing "
+                "was called. Send the answer alone."
+            )
+            raise InvalidParamsError(msg)
+        return {
+            name: _checked(answer, needs_yes=pending[name]) for name, answer in targets.items()
+        }, None
     answer: object = data[0] if data else said.text
     if not data and not said.text and said.parts:
         answer = as_user_message(said)
     if any(pending.values()):
-        return {name: _checked(answer, needs_yes=needs_yes) for name, needs_yes in pending.items()}, None
+        if not is_first:
+            ids = ", ".join(pending)
+            msg = (
+                "message: the task has asked before, so name what you approve: a data part "
+                f'{{"interruptId": id, "answer": "approve"}} with the id {ids[:500]}.'
+            )
+            raise InvalidParamsError(msg)
+        return {
+            name: _checked(answer, needs_yes=needs_yes) for name, needs_yes in pending.items()
+        }, None
     return None, answer
 
 
 def _checked(answer: object, *, needs_yes: bool) -> object:
-    """The answer; where yes or no is asked for, that."""
+    """Return the answer; for an approval, a bool."""
     if not needs_yes or isinstance(answer, bool):
         return answer
     word = answer.strip().lower().rstrip(".!") if isinstance(answer, str) else ""

@@ -1,6 +1,6 @@
-"""Functions of the user's own work on a task, in place of an agent.
+"""Runs custom functions for a task, instead of an agent.
 
-Owns: what they are given, what they may write, and what becomes of what they return. What one of them raises has failed the task, and is told to no client.
+An exception of one of them fails the task, and is not shown to any client.
 """
 
 from __future__ import annotations
@@ -15,9 +15,16 @@ from a2a.types import a2a_pb2 as pb
 
 from ...data.chat import Message, new_id
 from ...errors import UsageError
-from ...log import loggers
 from ...maybe_await import maybe_await
-from ..conversion import artifact_to_wire, message_from_wire, message_to_wire, metadata_from_wire, part_to_wire, status_to_wire, task_from_wire
+from ..conversion import (
+    artifact_to_wire,
+    message_from_wire,
+    message_to_wire,
+    metadata_from_wire,
+    part_to_wire,
+    status_to_wire,
+    task_from_wire,
+)
 from ..data.actions import ArtifactUpdate, AuthRequired, Reject, Reply, Status
 from ..data.message import A2AMessage, as_message
 from ..data.stream_events import TaskArtifactUpdateEvent, TaskStatusUpdateEvent
@@ -48,14 +55,17 @@ Written: TypeAlias = (
     | str
     | None
 )
-"""What a handler may write or return."""
+"""The values that a handler may write or return."""
 
 _METHODS: Final = ("message", "stream", "cancel")
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerRequest:
-    """What a handler is asked: a message to a task. The task is as it was when the message came, with that in its history."""
+    """The request of a handler: a message to a task.
+
+    The task is in the state when the message arrived, with that message in its history.
+    """
 
     task: Task
     message: A2AMessage
@@ -65,30 +75,38 @@ class HandlerRequest:
 
 
 def check_handlers(handlers: object) -> None:
-    """Raise, if these cannot work on a task."""
+    """Raise UsageError if these are not valid handlers."""
     for name in _METHODS:
         method = getattr(handlers, name, None)
         if method is not None and not inspect.iscoroutinefunction(method):
             msg = f"a2a_app(handlers={handlers!r}): {name} is no `async def`."
             raise UsageError(msg)
     if not any(getattr(handlers, name, None) for name in ("message", "stream")):
-        msg = f"a2a_app(handlers={handlers!r}): give an object with `async def message(request)`, or `async def stream(request, writer)`."
+        msg = (
+            f"a2a_app(handlers={handlers!r}): pass an object with `async def message(request)`, "
+            "or `async def stream(request, writer)`."
+        )
         raise UsageError(msg)
 
 
 class TaskWriter:
-    """What a streaming handler writes to: states, artifacts and their pieces, texts. Each is shown when it is written."""
+    """The writer of a streaming handler: for states, artifacts and their chunks, texts.
+
+    Each is shown when it is written.
+    """
 
     __slots__ = ("_turn", "end")
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
-        self.end: End | None = None  # what was written that ends the turn
+        self.end: End | None = None  # the written value that ends the turn
 
     async def write(self, written: Written) -> None:
-        """Write something. After what ends the task, nothing can be written."""
+        """Write a value. After one that ends the task, nothing more can be written."""
         if self.end is not None:
-            raise UsageError("writer.write(): the task is at rest already: nothing comes after its end.")
+            raise UsageError(
+                "writer.write(): the task is at rest already: nothing comes after its end."
+            )
         turn = self._turn
         match written:
             case TaskStatusUpdateEvent():
@@ -100,16 +118,26 @@ class TaskWriter:
             case Status(text):
                 await turn.working(turn.said(text) if text else None)
             case TaskArtifactUpdateEvent():
-                await turn.artifact(artifact_to_wire(written.artifact), append=written.append, last=written.last_chunk)
+                await turn.artifact(
+                    artifact_to_wire(written.artifact),
+                    append=written.append,
+                    last=written.last_chunk,
+                )
             case Artifact():
                 await turn.artifact(artifact_to_wire(written), append=False, last=True)
             case ArtifactUpdate(name, parts, append, last):
-                artifact = pb.Artifact(artifact_id=short_hash(f"{turn.log.task.id}:{name}"), name=name, parts=[part_to_wire(part) for part in parts])
+                artifact = pb.Artifact(
+                    artifact_id=short_hash(f"{turn.log.task.id}:{name}"),
+                    name=name,
+                    parts=[part_to_wire(part) for part in parts],
+                )
                 await turn.artifact(artifact, append=append, last=last)
             case Reject(reason):
                 self.end = End(pb.TASK_STATE_REJECTED, turn.said(reason) if reason else None)
             case AuthRequired(info):
-                self.end = End(pb.TASK_STATE_AUTH_REQUIRED, turn.said(str(info)) if info is not None else None)
+                self.end = End(
+                    pb.TASK_STATE_AUTH_REQUIRED, turn.said(str(info)) if info is not None else None
+                )
             case Task():
                 for whole in written.artifacts:
                     await turn.artifact(artifact_to_wire(whole), append=False, last=True)
@@ -117,11 +145,16 @@ class TaskWriter:
             case Reply(message):
                 self.end = End(pb.TASK_STATE_COMPLETED, reply=message_to_wire(message))
             case A2AMessage() | Message() | str():
-                self.end = End(pb.TASK_STATE_COMPLETED, reply=message_to_wire(as_message(written, "agent")))
+                self.end = End(
+                    pb.TASK_STATE_COMPLETED, reply=message_to_wire(as_message(written, "agent"))
+                )
             case None:
                 pass
             case _:
-                msg = f"writer.write({written!r}): give a state, an artifact, a message, a Task, or one of ArtifactUpdate, Status, Reject, AuthRequired, Reply."
+                msg = (
+                    f"writer.write({written!r}): pass a state, an artifact, a message, a Task, "
+                    "or one of ArtifactUpdate, Status, Reject, AuthRequired, Reply."
+                )
                 raise UsageError(msg)
 
     async def _status(self, status: TaskStatus) -> None:
@@ -146,15 +179,32 @@ class HandlerPlayer:
         self._canceled = False
         self._request: HandlerRequest | None = None
 
+    def check(self, turn: Turn) -> None:
+        """Accept any message."""
+
     async def play(self, turn: Turn) -> End:
         ask, owner, handlers = turn.ask, turn.log.kept.owner, self._handlers
-        metadata = metadata_from_wire(ask.metadata) if isinstance(ask, Say) and ask.metadata is not None else {}
-        request = self._request = HandlerRequest(task_from_wire(turn.log.task), message_from_wire(turn.message), metadata, owner.tenant, owner.subject)
+        metadata = (
+            metadata_from_wire(ask.metadata)
+            if isinstance(ask, Say) and ask.metadata is not None
+            else {}
+        )
+        request = self._request = HandlerRequest(
+            task_from_wire(turn.log.task),
+            message_from_wire(turn.message),
+            metadata,
+            owner.tenant,
+            owner.subject,
+        )
         writer = TaskWriter(turn)
         streams = isinstance(ask, Say) and ask.shows is not None
         stream: Any = getattr(handlers, "stream", None)
         message: Any = getattr(handlers, "message", None)
-        working = stream(request, writer) if stream is not None and (streams or message is None) else message(request)
+        working = (
+            stream(request, writer)
+            if stream is not None and (streams or message is None)
+            else message(request)
+        )
         work = self._work = turn.service.run_task(working, f"handler of task {turn.log.task.id}")
         if self._canceled:
             work.cancel()
@@ -168,19 +218,27 @@ class HandlerPlayer:
         returned: Any = work.result()
         if writer.end is None:
             await writer.write(returned)
-        return writer.end or End(pb.TASK_STATE_CANCELED if turn.is_canceled else pb.TASK_STATE_COMPLETED)
+        return writer.end or End(
+            pb.TASK_STATE_CANCELED if turn.is_canceled else pb.TASK_STATE_COMPLETED
+        )
 
     async def _stopped(self, turn: Turn) -> End:
-        """It was cancelled: the user's own handler may say what the task is then."""
+        """Finish a cancelled turn: the custom handler may determine the task's state."""
         writer = TaskWriter(turn)
         cancel = getattr(self._handlers, "cancel", None)
         if cancel is not None:
             try:
                 await writer.write(await maybe_await(cancel(self._request)))
-            except Exception:  # noqa: BLE001 -- whatever a user's handler raises, the task ends
-                loggers.a2a.exception("The cancel handler of task %s has failed.", turn.log.task.id)
+            except Exception:
+                turn.service.logger.exception(
+                    "The cancel handler of task %s has failed.", turn.log.task.id
+                )
         end = writer.end
-        return end if end is not None and end.state is not None and end.reply is None else End(pb.TASK_STATE_CANCELED)
+        return (
+            end
+            if end is not None and end.state is not None and end.reply is None
+            else End(pb.TASK_STATE_CANCELED)
+        )
 
     def cancel(self) -> None:
         self._canceled = True

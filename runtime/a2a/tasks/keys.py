@@ -1,7 +1,7 @@
-"""The keys under which tasks, contexts and configurations are in a store.
+"""The keys of tasks, contexts and webhooks in a store.
 
-Owns: these keys. None of them may ever change: stores outlive the versions of this library. A task's entry in the index says in its key all that a list
-chooses by, so that one look at the keys finds a page.
+None of them may ever change: stores outlive the versions of this library. The key of a task's index
+entry contains everything that a list filters by, so that one query of the keys finds a page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .owner import Owner
 __all__ = ["IndexEntry", "TaskKeys", "short_hash"]
 
 _LAST: Final = 10**20 - 1
-"""Times are in the index as what is left until then: the newest is first."""
+"""The index has the time that is left until then, so that the newest is first."""
 
 
 def short_hash(text: str) -> str:
@@ -23,18 +23,18 @@ def short_hash(text: str) -> str:
 
 
 class IndexEntry(NamedTuple):
-    """What the key of a task in the index says."""
+    """The parsed key of a task's index entry."""
 
     key: str
     owner: str
-    rank: str  # by which the list is sorted, the newest first
+    rank: str  # the sort key of the list, the newest first
     task_id: str
     context: str
     state: int
 
     @property
     def time(self) -> int:
-        """When its status changed last, in nanoseconds."""
+        """The time of its last status change, in nanoseconds."""
         return _LAST - int(self.rank)
 
 
@@ -47,11 +47,17 @@ class TaskKeys:
         self.base = f"{RESERVED}a2a:{len(agent_name)}:{agent_name[:200]}:"
 
     def task(self, task_id: str) -> str:
-        """Its value is the task; its journal has the task's changes, one record for each number."""
+        """Return the key whose value is the task, and whose journal has its changes.
+
+        The journal has one record for each number.
+        """
         return f"{self.base}task:{task_id}"
 
     def work(self, task_id: str) -> str:
-        """It is there while the task is being worked on. The owner that does so has claimed this key."""
+        """Return the key that exists while the task is running.
+
+        The owner that runs the task has claimed this key.
+        """
         return self.work_prefix + task_id
 
     @property
@@ -59,15 +65,15 @@ class TaskKeys:
         return f"{self.base}work:"
 
     def wanted(self, task_id: str) -> str:
-        """It is there while another process wants the task at once, to cancel it."""
+        """Return the key that exists while another process wants the task at once, to cancel it."""
         return PREEMPT + self.work(task_id)
 
     def context(self, context_id: str) -> str:
-        """Its value is whose context that is."""
+        """Return the key whose value is the owner of the context."""
         return f"{self.base}context:{short_hash(context_id)}"
 
     def configs(self, task_id: str) -> str:
-        """Where a task's updates are to be sent."""
+        """Return the key of a task's webhooks."""
         return f"{self.base}push:{task_id}"
 
     @property
@@ -75,11 +81,11 @@ class TaskKeys:
         return f"{self.base}outbox:"
 
     def outbox(self, task_id: str) -> str:
-        """It is there while there may be something to send; its value is how far each configuration has been sent."""
+        """Return the key that exists while there may be something to send."""
         return self.outbox_prefix + task_id
 
     def session(self, owner: Owner, context_id: str) -> str:
-        """The id of the session that a context is."""
+        """Return the id of the session of a context."""
         return f"a2a:{owner.key}:{context_id}"
 
     # --- the index ---
@@ -88,7 +94,8 @@ class TaskKeys:
         return f"{self.base}index:" if owner is None else f"{self.base}index:{owner.key}:"
 
     def index(self, owner: Owner, time: int, task_id: str, context_id: str, state: int) -> str:
-        return f"{self.index_prefix(owner)}{_LAST - time:020d}:{short_hash(context_id)}:{state}:{task_id}"
+        context = short_hash(context_id)
+        return f"{self.index_prefix(owner)}{_LAST - time:020d}:{context}:{state}:{task_id}"
 
     def entry(self, key: str) -> IndexEntry:
         owner, rank, context, state, task_id = key.removeprefix(self.index_prefix()).split(":", 4)

@@ -1,7 +1,7 @@
-"""Which tasks an owner has: one page of them after the other.
+"""The tasks of an owner, page by page.
 
-Owns: what is chosen, the order (the task whose status changed last comes first), and the token that says where a page ends. One look at the keys of the index
-finds a page; only its tasks are read.
+The task whose status changed last comes first, and a token marks the end of a page. One query of
+the index keys finds a page; only its tasks are read.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _PAGE: Final = 50
 _DIGITS: Final = 20
 
 
-async def list_tasks(service: TaskService, params: pb.ListTasksRequest, owner: Owner) -> pb.ListTasksResponse:
-    """One page."""
+async def list_tasks(
+    service: TaskService, params: pb.ListTasksRequest, owner: Owner
+) -> pb.ListTasksResponse:
+    """Return one page."""
     prefix = service.keys.index_prefix(owner)
     entries = [service.keys.entry(key) for key in await service.access.keys(prefix)]
     chosen = [entry for entry in entries if _is_wanted(entry, params)]
@@ -34,16 +36,23 @@ async def list_tasks(service: TaskService, params: pb.ListTasksRequest, owner: O
     size = params.page_size or _PAGE
     page = chosen[first : first + size]
     response = pb.ListTasksResponse(page_size=size, total_size=len(chosen))
-    if first + size < len(chosen):
-        response.next_page_token = _token(page[-1])
+    last, length = None, 0
     for entry in page:
         log = await service.load(entry.task_id)
-        if log is None or log.kept.owner != owner:  # it was removed meanwhile
+        if log is None or log.kept.owner != owner:  # it was removed in the meantime
             continue
         task = apply_history_length(log.task, params)
         if not params.include_artifacts:
             task.ClearField("artifacts")
+        length += task.ByteSize()
+        if response.tasks and length > service.limits.page:
+            break
         response.tasks.append(task)
+        last = entry
+    else:
+        last = page[-1] if page else None
+    if last is not None and last is not chosen[-1]:
+        response.next_page_token = _token(last)
     return response
 
 
@@ -52,7 +61,10 @@ def _is_wanted(entry: IndexEntry, params: pb.ListTasksRequest) -> bool:
         return False
     if params.status and entry.state != params.status:
         return False
-    return not params.HasField("status_timestamp_after") or entry.time >= params.status_timestamp_after.ToNanoseconds()
+    return (
+        not params.HasField("status_timestamp_after")
+        or entry.time >= params.status_timestamp_after.ToNanoseconds()
+    )
 
 
 def _place(entry: IndexEntry) -> tuple[str, str]:
@@ -64,18 +76,32 @@ def _token(entry: IndexEntry) -> str:
 
 
 def _after(entries: list[IndexEntry], token: str) -> int:
-    """Where the page begins that the token names. It names a place in the order, and no task: it holds when that is changed or removed."""
+    """Return the start of the page that the token names.
+
+    The token names a position in the order, not a task: it stays valid when tasks change or are
+    removed.
+    """
     try:
-        rank, slash, task_id = urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().partition("/")
+        rank, slash, task_id = (
+            urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().partition("/")
+        )
     except (binascii.Error, ValueError) as error:
         raise InvalidParamsError("pageToken: it is none of this server's.") from error
     if not slash or len(rank) != _DIGITS or not rank.isdigit():
         raise InvalidParamsError("pageToken: it is none of this server's.")
-    return next((index for index, entry in enumerate(entries) if _place(entry) > (rank, task_id)), len(entries))
+    return next(
+        (index for index, entry in enumerate(entries) if _place(entry) > (rank, task_id)),
+        len(entries),
+    )
 
 
-def apply_history_length(task: pb.Task, params: pb.ListTasksRequest | pb.GetTaskRequest | pb.SendMessageConfiguration) -> pb.Task:
-    """The task with as much of its history as was asked for. The task itself, which belongs to the caller, is changed."""
+def apply_history_length(
+    task: pb.Task, params: pb.ListTasksRequest | pb.GetTaskRequest | pb.SendMessageConfiguration
+) -> pb.Task:
+    """Truncate the history of a task to the requested length.
+
+    This changes the task itself, which belongs to the caller.
+    """
     if params.HasField("history_length") and len(task.history) > params.history_length:
         del task.history[: len(task.history) - params.history_length]
     return task

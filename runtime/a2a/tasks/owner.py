@@ -1,6 +1,6 @@
-"""To whom a task belongs.
+"""The owner of a task: a tenant and a subject, and its name in keys of the store.
 
-Owns: `Owner`, a tenant and a subject, and the text by which an owner is named in keys of the store. What belongs to another owner is not found.
+A task of another owner counts as missing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ class Owner:
 
     @cached_property
     def key(self) -> str:
-        """A short text that no other owner has, which may stand in a key."""
+        """A short unique text for this owner, which is safe in a key."""
         tenant = self.tenant.encode()
-        return blake2b(len(tenant).to_bytes(8, "big") + tenant + self.subject.encode(), digest_size=12).hexdigest()
+        return blake2b(
+            len(tenant).to_bytes(8, "big") + tenant + self.subject.encode(), digest_size=12
+        ).hexdigest()
 
 
 ANONYMOUS: Final = Owner()

@@ -1,7 +1,4 @@
-"""What works on a task: an agent, or functions of the user's own.
-
-Owns: the protocol between a turn and whatever plays it. It must never know which of them it is.
-"""
+"""The interface between a turn and the agent or custom functions that run the task."""
 
 from __future__ import annotations
 
@@ -15,10 +12,13 @@ __all__ = ["Player"]
 
 
 class Player(Protocol):
-    """What works on a task."""
+    """An object that runs a task."""
+
+    def check(self, turn: Turn) -> None:
+        """Refuse the message of this turn, if the task does not accept it."""
 
     async def play(self, turn: Turn) -> End:
-        """Work on it, and say how that has ended."""
+        """Run the turn, and return its result."""
 
     def cancel(self) -> None:
-        """End it as soon as possible: `play` returns then."""
+        """End the turn as soon as possible: `play` then returns."""

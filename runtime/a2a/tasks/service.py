@@ -1,13 +1,14 @@
-"""The tasks of one served agent: which of them have an actor, and what the store has of the others.
+"""The tasks of one served agent: the actors of active tasks, and the stored data of all others.
 
-Owns: the actors of tasks by their ids, and the way to each. A plain object of the loop on which its system runs. It must never keep anything of a task that is
-at rest, nor tell an owner of what belongs to another one.
+A plain object, for use on the event loop of its system. It retains nothing of an inactive task, and
+never reveals a task to another owner.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
 
 from ...actor.direct import stop_actor
-from ...codec.packing import pack
-from ...errors import ActorDeadError, WriteRefused
-from ...stores.writes import Expect, Put, Write
+from ...errors import ActorDeadError
+from ...log import loggers
+from ...stores.writes import Write
 from ..conversion import event_from_wire, task_from_wire, task_to_wire
+from ..fair_slots import FairSlots
+from ..server.limits import ServerLimits
 from .asks import Cancel, Continue, Follow, Say
-from .checks import LONGEST_ID
+from .checks import LONGEST_ID, TooManyMessages
 from .keys import TaskKeys
 from .recovery import RunFinder
 from .tailing import tail
@@ -46,14 +49,17 @@ __all__ = ["ServiceSettings", "TaskService"]
 T = TypeVar("T")
 
 _PLAIN_REPLY_SECONDS: Final = 0.1
-"""For how long an agent that may answer without a task is waited for, before its client is shown one."""
+"""Seconds to wait for an agent that may answer without a task, before its client is shown one."""
 _UNARY_SECONDS: Final = 0.05
-"""For how long a task is in no store whose client waits for its rest: one that takes less is written once."""
+"""Seconds for which a task is not stored while its client waits for the result.
+
+A shorter task is written once.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """What is said of a service when it is made."""
+    """The settings of a service."""
 
     new_task_id: Callable[[], str]
     new_context_id: Callable[[], str]
@@ -61,43 +67,60 @@ class ServiceSettings:
     runner: Runner | None = None
     may_reply: bool = False  # whether the agent may answer without a task
     consolidate: Callable[[Task, Sequence[StreamEvent], Exception | None], Task] | None = None
+    limits: ServerLimits = ServerLimits()  # noqa: RUF009 -- frozen
+    is_shared: bool = False  # whether several authenticated clients share it
+    logger: logging.Logger = loggers.a2a
 
 
 class _Door:
-    """The way to a task's actor."""
+    """The reference to a task's actor."""
 
     __slots__ = ("cell", "sent")
 
     def __init__(self, cell: LoopCell) -> None:
         self.cell = cell
-        self.sent = 0  # messages that it has not taken up yet
+        self.sent = 0  # messages that the actor has not received yet
 
 
 class TaskService:
     """All tasks of one agent."""
 
-    def __init__(self, system: ActorSystem, access: StoreAccess, keys: TaskKeys, settings: ServiceSettings) -> None:
+    def __init__(
+        self, system: ActorSystem, access: StoreAccess, keys: TaskKeys, settings: ServiceSettings
+    ) -> None:
         self.system = system
         self.access = access
         self.keys = keys
+        self.logger = settings.logger
         self._settings = settings
         self._doors: dict[str, _Door] = {}
         self.keeps_pieces = not access.answers_at_once
         self.outbox: Outbox | None = None
-        self.runs = RunFinder(settings.runner)
-        self.ended = 0  # turns that have ended since it was last looked at
+        self.runs = RunFinder(settings.runner, settings.logger)
+        limits = self.limits = settings.limits
+        share = limits.at_once_for_a_client or (
+            max(1, limits.at_once // 2) if settings.is_shared else limits.at_once
+        )
+        self.slots = FairSlots(limits.at_once, share)
+        self.is_shared = settings.is_shared
+        self._accepted: dict[Owner, int] = {}  # messages in progress or waiting
+        self.ended = 0  # turns that have ended since the last eviction
 
     def now(self) -> float:
         return self.system.clock.time()
 
     @property
     def at_work(self) -> int:
-        """How many tasks have an actor."""
+        """The number of tasks that have an actor."""
         return len(self._doors)
 
     def actors(self) -> list[TaskActor]:
-        """The actors of tasks that something is done with."""
-        return [door.cell.actor for door in self._doors.values() if isinstance(door.cell.actor, TaskActor)]
+        """Return the actors of active tasks."""
+        return [
+            door.cell.actor
+            for door in self._doors.values()
+            if isinstance(door.cell.actor, TaskActor)
+        ]
 
     def is_at_work(self, task_id: str) -> bool:
         return task_id in self._doors
@@ -113,54 +136,77 @@ class TaskService:
     def player_for(self, log: TaskLog, ask: Say | Continue) -> Player:
         return self._settings.player(self, log, ask)
 
-    # --- asking ---
+    # --- requests ---
 
     async def say(self, ask: Say) -> None:
-        """Have a message worked on: it begins a task, or is for the one that it names."""
+        """Process a message: it starts a task, or is for the one that it names."""
+        accepted = self._accepted.get(ask.owner, 0)
+        if accepted >= self.limits.accepted:
+            raise TooManyMessages
+        self._accepted[ask.owner], ask.is_counted = accepted + 1, True
+        try:
+            await self._say(ask)
+        except BaseException:
+            self.worked_on(ask)
+            raise
+
+    def worked_on(self, ask: Say | Continue) -> None:
+        """Note that a message is no longer in progress or waiting."""
+        if isinstance(ask, Say) and ask.is_counted:
+            ask.is_counted = False
+            left = self._accepted.pop(ask.owner) - 1
+            if left:
+                self._accepted[ask.owner] = left
+
+    async def _say(self, ask: Say) -> None:
         message = ask.message
         if message.task_id:
-            await self._check_task(message, ask.owner)
+            is_working = self._is_working(message.task_id)
+            log = await self._check_task(message, ask.owner)
+            ask.question = None if is_working else log.question
             if ask.shows is not None:
                 ask.shows.task_id = message.task_id
             self.tell(message.task_id, ask)
             return
-        context_id = message.context_id
-        if context_id:
-            await self._check_context(context_id, ask.owner)
-        else:
-            context_id = self._settings.new_context_id()
+        # A client's own: each owner has separate contexts
+        context_id = message.context_id or self._settings.new_context_id()
         task = pb.Task(id=self._settings.new_task_id(), context_id=context_id)
         if ask.shows is not None:
             ask.shows.task_id = task.id
         self._open(task.id, TaskLog(self.keys, task, StoredTask(ask.owner)))
         self.tell(task.id, ask)
 
-    async def _check_task(self, message: pb.Message, owner: Owner) -> None:
+    def _is_working(self, task_id: str) -> bool:
+        """Return whether the task is running here at this moment."""
+        door = self._doors.get(task_id)
+        return (
+            door is not None
+            and isinstance(door.cell.actor, TaskActor)
+            and door.cell.actor.is_working
+        )
+
+    async def _check_task(self, message: pb.Message, owner: Owner) -> TaskLog:
         log = await self.find(message.task_id, owner)
         if message.context_id and message.context_id != log.task.context_id:
             msg = f"message.contextId: task {message.task_id} belongs to another context."
             raise InvalidParamsError(msg)
-
-    async def _check_context(self, context_id: str, owner: Owner) -> None:
-        """A context belongs to the owner that has named it first."""
-        key, own = self.keys.context(context_id), pack([owner.tenant, owner.subject])
-        found = await self.access.get(key)
-        if found is None:
-            try:
-                await self.access.commit(None, [Expect(key), Put(key, own)])
-            except WriteRefused:  # another one was first, at this very moment
-                found = await self.access.get(key)
-            else:
-                return
-        if found != own:
-            raise TaskNotFoundError("Context not found")
+        return log
 
     @asynccontextmanager
-    async def following(self, log: TaskLog, shows: Subscription, extensions: frozenset[str]) -> AsyncIterator[None]:
-        """Show a task as it is, and what follows: by its actor, or, where another process works on it, from its journal."""
+    async def following(
+        self, log: TaskLog, shows: Subscription, extensions: frozenset[str]
+    ) -> AsyncIterator[None]:
+        """Show the current state of a task, and its changes.
+
+        They come from its actor or, if another process runs it, from its journal.
+        """
         task_id = log.task.id
         shows.task_id = task_id
-        if task_id in self._doors or log.is_at_rest or await self.access.holder(self.keys.work(task_id)) is None:
+        if (
+            task_id in self._doors
+            or log.is_at_rest
+            or await self.access.holder(self.keys.work(task_id)) is None
+        ):
             self.tell(task_id, Follow(shows, extensions))
             yield
             return
@@ -172,7 +218,10 @@ class TaskService:
             await asyncio.wait((tailing,))
 
     def live(self, log: TaskLog) -> pb.Task:
-        """The task as it is at this moment, where it is worked on here: pieces of artifacts are in the store a little later."""
+        """Return the current state of a task that is running here.
+
+        Chunks of artifacts are stored a little later.
+        """
         door = self._doors.get(log.task.id)
         actor = None if door is None else door.cell.actor
         current = actor.current if isinstance(actor, TaskActor) else None
@@ -181,7 +230,7 @@ class TaskService:
         return log.task
 
     def unfollow(self, task_id: str, shows: Subscription) -> None:
-        """The client has gone; the task goes on."""
+        """Remove a client that has disconnected; the task continues."""
         door = self._doors.get(task_id)
         if door is not None and isinstance(door.cell.actor, TaskActor):
             door.cell.actor.closed(shows)
@@ -192,34 +241,36 @@ class TaskService:
         return await cancel.answer
 
     def tell(self, task_id: str, message: object) -> None:
-        """Send something to the task's actor; it is made if there is none."""
+        """Send a message to the task's actor, which is made if necessary."""
         door = self._doors.get(task_id) or self._open(task_id, None)
         door.sent += 1
         try:
             door.cell.own_ref().tell(message)
-        except ActorDeadError:  # it has failed, or the system stops: then this fails as well
+        except ActorDeadError:  # it has failed, or the system stops: then the retry fails as well
             door = self._open(task_id, None)
             door.sent += 1
             door.cell.own_ref().tell(message)
 
     def _open(self, task_id: str, log: TaskLog | None) -> _Door:
-        door = self._doors[task_id] = _Door(self.system.spawn_own(TaskActor, (self, task_id, log), None, None))
+        door = self._doors[task_id] = _Door(
+            self.system.spawn_own(TaskActor, (self, task_id, log), None, None)
+        )
         return door
 
     def sent(self, task_id: str) -> None:
-        """The actor has sent itself a message."""
+        """Count a message that the actor has sent to itself."""
         door = self._doors.get(task_id)
         if door is not None:
             door.sent += 1
 
     def taken(self, task_id: str) -> None:
-        """The actor has taken a message up."""
+        """Count a message that the actor has received."""
         door = self._doors.get(task_id)
         if door is not None:
             door.sent -= 1
 
     def leave(self, task_id: str) -> None:
-        """The actor has nothing to do. It is gone, unless something is on its way to it."""
+        """Stop an idle actor, unless a message to it is pending."""
         door = self._doors.get(task_id)
         if door is not None and door.sent <= 0:
             del self._doors[task_id]
@@ -228,42 +279,39 @@ class TaskService:
     # --- the store ---
 
     async def load(self, task_id: str) -> TaskLog | None:
-        """The task, as the store has it."""
+        """Load the stored task."""
         data = await self.access.get(self.keys.task(task_id))
         return None if data is None else read_task(self.keys, data)
 
     async def find(self, task_id: str, owner: Owner) -> TaskLog:
-        """The task of that owner. Any other one is not found."""
+        """Return the task of that owner. Tasks of other owners are not found."""
         log = await self.load(task_id) if task_id and len(task_id) <= LONGEST_ID else None
         if log is None or log.kept.owner != owner:
             raise TaskNotFoundError
         return log
 
     def also_writes(self, log: TaskLog, begun_by: Say | Continue | None) -> list[Write]:
-        """What is written in one step with a task's changes."""
-        found: list[Write] = []
-        if isinstance(begun_by, Say):
-            key, owner = self.keys.context(log.task.context_id), log.kept.owner
-            if not begun_by.message.context_id:
-                found += [Expect(key), Put(key, pack([owner.tenant, owner.subject]))]
-        if self.outbox is not None:
-            found += self.outbox.writes(log, begun_by)
-        return found
+        """Return the additional writes of the step that writes a task's changes."""
+        return [] if self.outbox is None else self.outbox.writes(log, begun_by)
 
     def stored(self, log: TaskLog) -> None:
-        """The changes of a task are in the store."""
+        """Start the delivery of stored changes to webhooks."""
         if self.outbox is not None:
             self.outbox.look(log.task.id)
 
     # --- consolidating ---
 
     @property
-    def consolidate(self) -> Callable[[TaskLog, Sequence[Update], Exception | None], Coroutine[Any, None, None]] | None:
+    def consolidate(
+        self,
+    ) -> Callable[[TaskLog, Sequence[Update], Exception | None], Coroutine[Any, None, None]] | None:
         return None if self._settings.consolidate is None else self._consolidate
 
-    async def _consolidate(self, log: TaskLog, updates: Sequence[Update], error: Exception | None) -> None:
-        """Let who serves the agent say what the task is, after what has happened in this turn."""
+    async def _consolidate(
+        self, log: TaskLog, updates: Sequence[Update], error: Exception | None
+    ) -> None:
+        """Let the serving program's function determine the task after the events of this turn."""
         assert self._settings.consolidate is not None
         events = [event for event in map(event_from_wire, updates) if event is not None]
-        made = self._settings.consolidate(task_from_wire(log.task), events, error)
+        made = self._settings.consolidate(task_from_wire(log.snapshot()), events, error)
         log.replace(task_to_wire(made))

@@ -1,7 +1,8 @@
-"""One client that looks on at a task.
+"""One client that follows a task.
 
-Owns: what the client has not read yet, and its bound: where a client is slower than the task, pieces of one artifact become one piece, and of several states
-that say nothing the last one is left; where even that is too much, the stream ends with an error that says so. It must never make the task wait.
+Unread events are bounded: if a client is slower than the task, chunks of one artifact are merged,
+and of consecutive WORKING states only the last is retained; if that is still too much, the stream
+ends with an error. The task never waits.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, InternalError
 
-from .task_log import add_parts
+from .task_log import join_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,17 +25,39 @@ __all__ = ["Shown", "Subscription"]
 Shown: TypeAlias = pb.Task | pb.Message | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 
 _MOST_UPDATES: Final = 64
-"""How many updates may wait before they are joined."""
+"""The number of updates that may wait before they are merged."""
 _MOST_BYTES: Final = 4 * 1024 * 1024
-_TOO_SLOW: Final = "the client reads more slowly than the task goes on, and too much waits for it; subscribe to the task to get it as it is"
+_TOO_SLOW: Final = (
+    "the client reads more slowly than the task goes on, and too much waits for it; subscribe to "
+    "the task to get it as it is"
+)
 
 
 class Subscription:
-    """What a stream is fed from. A plain object of the loop: the task puts, and the stream of one client reads."""
+    """The source of a stream.
 
-    __slots__ = ("_bytes", "_ended", "_error", "_limit", "_on_closed", "_shown", "_waiting", "is_following", "task_id")
+    A plain object, for use on the event loop: the task puts, and the stream of one client reads.
+    """
 
-    def __init__(self, on_closed: Callable[[Subscription], object] | None = None, *, is_following: bool = False, limit: int = _MOST_BYTES) -> None:
+    __slots__ = (
+        "_bytes",
+        "_ended",
+        "_error",
+        "_limit",
+        "_on_closed",
+        "_shown",
+        "_waiting",
+        "is_following",
+        "task_id",
+    )
+
+    def __init__(
+        self,
+        on_closed: Callable[[Subscription], object] | None = None,
+        *,
+        is_following: bool = False,
+        limit: int = _MOST_BYTES,
+    ) -> None:
         self._shown: deque[Shown] = deque()
         self._bytes = 0
         self._limit = limit
@@ -42,8 +65,8 @@ class Subscription:
         self._ended = False
         self._error: Exception | None = None
         self._on_closed = on_closed
-        self.task_id = ""  # of the task that it is about
-        self.is_following = is_following  # whether it stays over a task's rest, until its end
+        self.task_id = ""  # the id of the followed task
+        self.is_following = is_following  # whether it stays when the task pauses, until its end
 
     @property
     def is_open(self) -> bool:
@@ -51,11 +74,11 @@ class Subscription:
 
     @property
     def waiting(self) -> int:
-        """How many updates wait to be read."""
+        """The number of unread updates."""
         return len(self._shown)
 
     def put(self, shown: Shown) -> None:
-        """Show something, when the client comes to it. It must not be changed afterwards."""
+        """Queue an update for the client. It must not be changed afterwards."""
         if self._ended:
             return
         self._shown.append(shown)
@@ -65,24 +88,27 @@ class Subscription:
 
     def _join(self) -> None:
         self._shown = joined(self._shown)
-        if sum(shown.ByteSize() for shown in self._shown) > self._limit or len(self._shown) > 4 * _MOST_UPDATES:
+        if (
+            sum(shown.ByteSize() for shown in self._shown) > self._limit
+            or len(self._shown) > 4 * _MOST_UPDATES
+        ):
             self._shown.clear()
             self.end(InternalError(_TOO_SLOW))
 
     def end(self, error: Exception | None = None) -> None:
-        """Nothing more will come."""
+        """Close the queue: nothing more follows."""
         if not self._ended:
             self._ended, self._error = True, error
             self.wake()
 
     def wake(self) -> None:
-        """Let the reader look again, whether there is something new or not."""
+        """Wake the reader, whether there is something new or not."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
 
     def close(self) -> None:
-        """The client has gone."""
+        """Note that the client has disconnected."""
         self.end()
         self._shown.clear()
         on_closed, self._on_closed = self._on_closed, None
@@ -93,34 +119,37 @@ class Subscription:
 
     @property
     def is_over(self) -> bool:
-        """Whether all was read, and nothing more comes."""
+        """True if everything was read, and nothing more follows."""
         return self._ended and not self._shown
 
     @property
     def error(self) -> A2AError | None:
-        """What it was ended with, as a client may hear it."""
+        """The error that ended it, in a form for clients."""
         error = self._error
         return error if error is None or isinstance(error, A2AError) else InternalError()
 
     def take(self) -> list[Shown]:
-        """All that waits to be read."""
+        """Return all unread updates."""
         taken = list(self._shown)
         self._shown.clear()
         return taken
 
     async def changed(self) -> None:
-        """Wait for the next that is put, the end, or to be woken; not at all if there is something to be read, or nothing more comes."""
+        """Wait for the next update, the end, or `wake`.
+
+        Return immediately if there is something to read, or nothing more follows.
+        """
         if not self._shown and not self._ended:
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
 
     async def wait(self) -> None:
-        """Wait until there is something to be read, or nothing more comes."""
+        """Wait until there is something to read, or nothing more follows."""
         while not self._shown and not self._ended:
             await self.changed()
 
     async def read(self) -> AsyncIterator[Shown]:
-        """All that is shown, until the end. Raises what it was ended with."""
+        """Yield all updates until the end. Raises the error that ended it."""
         while True:
             await self.wait()
             if not self._shown:
@@ -131,21 +160,45 @@ class Subscription:
 
 
 def joined(shown: deque[Shown]) -> deque[Shown]:
-    """The same with fewer updates. Each artifact's pieces become one, where nothing else of that artifact, and no status, is between them."""
+    """Return an equivalent queue with fewer updates.
+
+    Consecutive chunks of an artifact are merged, if nothing else of that artifact, and no status,
+    is between them.
+    """
     found: deque[Shown] = deque()
+    # Chunks to merge; the last found update is the first of them.
+    pieces: list[pb.TaskArtifactUpdateEvent] = []
     for one in shown:
         last = found[-1] if found else None
-        if isinstance(one, pb.TaskArtifactUpdateEvent) and isinstance(last, pb.TaskArtifactUpdateEvent) and _goes_on(last, one):
-            both = pb.TaskArtifactUpdateEvent()
-            both.CopyFrom(last)
-            add_parts(both.artifact, one.artifact, joins=True)
-            both.last_chunk = one.last_chunk
-            found[-1] = both
-        elif isinstance(one, pb.TaskStatusUpdateEvent) and isinstance(last, pb.TaskStatusUpdateEvent) and last.status.state == pb.TASK_STATE_WORKING:
+        if pieces and isinstance(one, pb.TaskArtifactUpdateEvent) and _goes_on(pieces[-1], one):
+            pieces.append(one)
+            continue
+        _put_joined(found, pieces)
+        if (
+            isinstance(one, pb.TaskStatusUpdateEvent)
+            and isinstance(last, pb.TaskStatusUpdateEvent)
+            and last.status.state == pb.TASK_STATE_WORKING
+        ):
             found[-1] = one
         else:
             found.append(one)
+        pieces = [one] if isinstance(one, pb.TaskArtifactUpdateEvent) else []
+    _put_joined(found, pieces)
     return found
+
+
+def _put_joined(found: deque[Shown], pieces: list[pb.TaskArtifactUpdateEvent]) -> None:
+    if len(pieces) > 1:
+        first, last = pieces[0], pieces[-1]
+        whole = join_pieces([piece.artifact for piece in pieces])
+        found[-1] = pb.TaskArtifactUpdateEvent(
+            task_id=first.task_id,
+            context_id=first.context_id,
+            artifact=whole,
+            append=first.append,
+            last_chunk=last.last_chunk,
+            metadata=first.metadata,
+        )
 
 
 def _goes_on(one: pb.TaskArtifactUpdateEvent, following: pb.TaskArtifactUpdateEvent) -> bool:

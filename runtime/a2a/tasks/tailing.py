@@ -1,7 +1,4 @@
-"""A task that another process works on, shown from its journal.
-
-Owns: the looking, again and again, until the task is at rest. It must never write.
-"""
+"""Follows a task of another process by polling its journal until the task pauses or ends."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InternalError
 
 from ...clock import sleep
-from ...log import loggers
 
 if TYPE_CHECKING:
     from .service import TaskService
@@ -25,7 +21,7 @@ _LAST_LOOK: Final = 1.0
 
 
 async def tail(service: TaskService, log: TaskLog, shows: Subscription) -> None:
-    """Show the task, and each of its changes when it is in the store."""
+    """Show the task, and each of its changes when it is stored."""
     key, number = service.keys.task(log.task.id), log.number
     shows.put(log.snapshot())
     delay = _FIRST_LOOK
@@ -37,11 +33,15 @@ async def tail(service: TaskService, log: TaskLog, shows: Subscription) -> None:
             number += len(records)
             for record in records:
                 response = pb.StreamResponse.FromString(record)
-                shows.put(response.status_update if response.HasField("status_update") else response.artifact_update)
+                shows.put(
+                    response.status_update
+                    if response.HasField("status_update")
+                    else response.artifact_update
+                )
             fresh = await service.load(log.task.id)
             if fresh is None or (fresh.is_at_rest and fresh.number <= number):
                 break
         shows.end()
-    except Exception:  # noqa: BLE001 -- whatever a store raises, the stream ends and says so
-        loggers.a2a.exception("Task %s could not be followed.", log.task.id)
+    except Exception:
+        service.logger.exception("Task %s could not be followed.", log.task.id)
         shows.end(InternalError())

@@ -1,13 +1,14 @@
-"""One task, as it is now, and what of it is not in the store yet.
+"""The current state of one task, and its unsaved changes.
 
-Owns: the task's protobuf message and the number of its last change. Each change goes through `status` or `artifact`; `writes` says what has to be written so
-that the store has them, in one step. It must never be changed from outside, and a change never be made that the table of states does not have.
+Each change goes through `status` or `artifact`, which respect the table of transitions; `writes`
+returns the writes that store them in one step. The task must not be changed from outside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Final, TypeAlias, TypeVar
 
 from a2a.types import a2a_pb2 as pb
@@ -20,7 +21,7 @@ from .keys import TaskKeys
 from .owner import Owner
 from .states import AT_REST, INTERRUPTED, TERMINAL, may_follow
 
-__all__ = ["StoredTask", "TaskLog", "Update", "read_task"]
+__all__ = ["StoredTask", "TaskLog", "Update", "join_pieces", "read_task"]
 
 Update: TypeAlias = pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 
@@ -28,32 +29,48 @@ U = TypeVar("U", pb.TaskStatusUpdateEvent, pb.TaskArtifactUpdateEvent)
 
 _FORMAT: Final = 1
 _MILLISECOND: Final = 1_000_000
+_MOST_SAID: Final = 256
+"""The number of messages that a task remembers, to detect repetitions."""
 
 
 @dataclass(slots=True)
 class StoredTask:
-    """What is kept of a task beside what clients see."""
+    """The stored data of a task that clients do not see."""
 
     owner: Owner
     run_id: str | None = None
     checkpoint_id: str | None = None
-    pending: dict[str, bool] = field(default_factory=dict)  # the interrupts that wait for an answer: whether it is to be yes or no
-    message_ids: tuple[str, ...] = ()
+    # The open interrupts; the value is whether the answer must be yes or no.
+    pending: dict[str, bool] = field(default_factory=dict)
+    questions: int = 0  # number of questions that the task has asked so far
+    # A digest of each of the client's messages, the latest last.
+    said: dict[str, bool] = field(default_factory=dict)
 
 
 class TaskLog:
-    """A task that something is done with."""
+    """An active task."""
 
-    __slots__ = ("_due", "_index", "_keys", "_unsaved", "at", "kept", "number", "task")
+    __slots__ = ("_due", "_index", "_keys", "_streamed", "_unsaved", "at", "kept", "number", "task")
 
-    def __init__(self, keys: TaskKeys, task: pb.Task, kept: StoredTask, number: int = 0, index: str | None = None) -> None:
+    def __init__(
+        self,
+        keys: TaskKeys,
+        task: pb.Task,
+        kept: StoredTask,
+        number: int = 0,
+        index: str | None = None,
+    ) -> None:
         self._keys = keys
+        # Without the texts that are being streamed, which `snapshot()` includes.
         self.task = task
+        # Those texts, by artifact: the chunks of its last part, because protobuf would retain a
+        # copy of each length.
+        self._streamed: dict[str, list[str]] = {}
         self.kept = kept
-        self.number = number  # of the last change
-        self._index = index  # the key of its entry in the index; None if it is not in the store
+        self.number = number  # the number of the last change
+        self._index = index  # the key of its index entry; None if it is not stored
         self._due: tuple[tuple[int, int], str] | None = None
-        self._unsaved: list[Update] = []  # changes that the store does not have
+        self._unsaved: list[Update] = []  # changes that are not stored
         self.at = 0
 
     @property
@@ -69,6 +86,11 @@ class TaskLog:
         return self.state in INTERRUPTED
 
     @property
+    def question(self) -> int | None:
+        """The number of the change that asked the current question; None if there is none."""
+        return self.number if self.is_interrupted else None
+
+    @property
     def is_at_rest(self) -> bool:
         return self.state in AT_REST
 
@@ -81,15 +103,38 @@ class TaskLog:
         return bool(self._unsaved)
 
     def snapshot(self) -> pb.Task:
-        """The task as it is now, which nothing changes any more."""
+        """Return an independent copy of the current task."""
         copy = pb.Task()
         copy.CopyFrom(self.task)
+        for artifact in copy.artifacts:
+            if (pieces := self._streamed.get(artifact.artifact_id)) is not None:
+                artifact.parts[-1].text = "".join(pieces)
         return copy
+
+    def as_submitted(self, held: Sequence[Update]) -> pb.Task:
+        """Return the task as it was before these changes, the first of all."""
+        first, update = self.snapshot(), held[0] if held else None
+        timestamp = (
+            update.status.timestamp if isinstance(update, pb.TaskStatusUpdateEvent) else None
+        )
+        first.status.CopyFrom(pb.TaskStatus(state=pb.TASK_STATE_SUBMITTED, timestamp=timestamp))
+        del first.artifacts[:]
+        return first
 
     # --- changes ---
 
-    def status(self, state: int, now: float, message: pb.Message | None = None, metadata: Struct | None = None) -> pb.TaskStatusUpdateEvent:
-        """The task comes into that state. What it said before becomes part of its history; metadata goes with the update, and does not stay."""
+    def status(
+        self,
+        state: int,
+        now: float,
+        message: pb.Message | None = None,
+        metadata: Struct | None = None,
+    ) -> pb.TaskStatusUpdateEvent:
+        """Change the state.
+
+        The previous status message becomes part of the history; metadata belongs to the update, and
+        is not retained.
+        """
         task = self.task
         if not may_follow(task.status.state, state):
             names = [pb.TaskState.Name(one) for one in (task.status.state, state)]
@@ -97,8 +142,13 @@ class TaskLog:
             raise ValueError(msg)
         if task.status.HasField("message"):
             task.history.append(task.status.message)
+        if state in AT_REST:
+            for artifact in task.artifacts:
+                self._end_stream(artifact)
         self._set_status(state, now, message)
-        update = pb.TaskStatusUpdateEvent(task_id=task.id, context_id=task.context_id, status=task.status, metadata=metadata)
+        update = pb.TaskStatusUpdateEvent(
+            task_id=task.id, context_id=task.context_id, status=task.status, metadata=metadata
+        )
         return self._changed(update)
 
     def _set_status(self, state: int, now: float, message: pb.Message | None) -> None:
@@ -108,13 +158,24 @@ class TaskLog:
         self.task.status.CopyFrom(status)
 
     def submitted(self, now: float) -> None:
-        """The task begins."""
+        """Record the start of the task."""
         self._set_status(pb.TASK_STATE_SUBMITTED, now, None)
-        self._changed(pb.TaskStatusUpdateEvent(task_id=self.task.id, context_id=self.task.context_id, status=self.task.status))
+        self._changed(
+            pb.TaskStatusUpdateEvent(
+                task_id=self.task.id, context_id=self.task.context_id, status=self.task.status
+            )
+        )
+
+    def was_said(self, message: pb.Message) -> bool:
+        """Return whether the task has already received that message: the same id and content."""
+        return _digest(message) in self.kept.said
 
     def said(self, message: pb.Message) -> None:
-        """The client has said something to the task."""
-        task = self.task
+        """Add a client's message to the history."""
+        task, known = self.task, self.kept.said
+        known[_digest(message)] = True
+        if len(known) > _MOST_SAID:
+            del known[next(iter(known))]
         if task.status.HasField("message"):
             task.history.append(task.status.message)
             task.status.ClearField("message")
@@ -122,26 +183,60 @@ class TaskLog:
         copy.CopyFrom(message)
         copy.task_id, copy.context_id = task.id, task.context_id
 
-    def artifact(self, artifact: pb.Artifact, *, append: bool, last: bool, joins: bool = False, metadata: Struct | None = None) -> pb.TaskArtifactUpdateEvent:
-        """An artifact, or a piece of one. `joins`: its text goes on where that of the piece before it ends, and is one part with it in the task."""
-        task = self.task
-        known = next((one for one in task.artifacts if one.artifact_id == artifact.artifact_id), None)
-        append = append and known is not None  # the first piece is never behind anything
+    def artifact(
+        self,
+        artifact: pb.Artifact,
+        *,
+        append: bool,
+        last: bool,
+        joins: bool = False,
+        metadata: Struct | None = None,
+    ) -> pb.TaskArtifactUpdateEvent:
+        """Add an artifact, or a chunk of one.
+
+        `joins`: its text continues that of the previous chunk, and forms one part with it in the
+        task.
+        """
+        task, artifact_id = self.task, artifact.artifact_id
+        known = next((one for one in task.artifacts if one.artifact_id == artifact_id), None)
+        append = append and known is not None  # the first chunk cannot be appended
         if known is None:
             task.artifacts.add().CopyFrom(artifact)
         elif not append:
+            self._streamed.pop(artifact_id, None)
             known.CopyFrom(artifact)
+        elif joins and is_text(artifact.parts) and known.parts and is_text(known.parts[-1:]):
+            if artifact_id not in self._streamed:
+                self._streamed[artifact_id] = [known.parts[-1].text]
+                known.parts[-1].text = ""
+            self._streamed[artifact_id] += [part.text for part in artifact.parts]
         else:
-            add_parts(known, artifact, joins=joins)
-        update = pb.TaskArtifactUpdateEvent(task_id=task.id, context_id=task.context_id, artifact=artifact, append=append, last_chunk=last, metadata=metadata)
+            self._end_stream(known)
+            known.parts.extend(artifact.parts)
+        if last and known is not None:
+            self._end_stream(known)
+        update = pb.TaskArtifactUpdateEvent(
+            task_id=task.id,
+            context_id=task.context_id,
+            artifact=artifact,
+            append=append,
+            last_chunk=last,
+            metadata=metadata,
+        )
         return self._changed(update)
 
+    def _end_stream(self, artifact: pb.Artifact) -> None:
+        pieces = self._streamed.pop(artifact.artifact_id, None)
+        if pieces is not None:
+            artifact.parts[-1].text = "".join(pieces)
+
     def replace(self, task: pb.Task) -> None:
-        """Be that task from now on: what has consolidated it answers for what it has made of it."""
+        """Replace the task by the result of a consolidation, which is not checked."""
         own = self.task
         task.id, task.context_id = own.id, own.context_id
         if not task.status.HasField("timestamp"):
             task.status.timestamp.CopyFrom(own.status.timestamp)
+        self._streamed.clear()
         own.CopyFrom(task)
 
     def _changed(self, update: U) -> U:
@@ -152,12 +247,15 @@ class TaskLog:
     # --- the store ---
 
     def writes(self) -> list[Write]:
-        """What is to be written now; it is `saved()` when it was."""
+        """Return the writes of the unsaved changes; call `saved()` after they are written."""
         keys, task = self._keys, self.task
         records = tuple(as_record(update) for update in self._unsaved)
         index = self._due_index()
         key = keys.task(task.id)
-        found: list[Write] = [Append(key, records, self.number - len(records)), Put(key, self._packed())]
+        found: list[Write] = [
+            Append(key, records, self.number - len(records)),
+            Put(key, self._packed()),
+        ]
         if self._index is None or self._index != index:
             found.append(Put(index, b"1"))
             if self._index is not None:
@@ -169,18 +267,21 @@ class TaskLog:
         self._index = self._due_index()
 
     def _due_index(self) -> str:
-        """The key that its entry in the index has to have: worked out again only when something of it has changed."""
+        """Return the key that its index entry must have, cached until the state changes."""
         said = (self.at, self.state)
         if self._due is None or self._due[0] != said:
             task = self.task
-            self._due = said, self._keys.index(self.kept.owner, self.at, task.id, task.context_id, self.state)
+            self._due = (
+                said,
+                self._keys.index(self.kept.owner, self.at, task.id, task.context_id, self.state),
+            )
         return self._due[1]
 
     def _packed(self) -> bytes:
         kept = self.kept
         said: dict[str, Any] = {
             "v": _FORMAT,
-            "task": self.task.SerializeToString(),
+            "task": (self.snapshot() if self._streamed else self.task).SerializeToString(),
             "n": self.number,
             "at": self.at,
             "owner": [kept.owner.tenant, kept.owner.subject],
@@ -189,35 +290,78 @@ class TaskLog:
             said["run"], said["checkpoint"] = kept.run_id, kept.checkpoint_id
         if kept.pending:
             said["pending"] = kept.pending
+        if kept.questions:
+            said["questions"] = kept.questions
+        if kept.said:
+            said["said"] = list(kept.said)
         return pack(said)
 
 
+def _digest(message: pb.Message) -> str:
+    """Return a digest of a message: the same for its repetition.
+
+    Some clients use one id for several messages, so the content counts, too.
+    """
+    only = pb.Message(message_id=message.message_id, role=message.role, parts=message.parts)
+    return blake2b(only.SerializeToString(deterministic=True), digest_size=8).hexdigest()
+
+
 def as_record(update: Update) -> bytes:
-    """A change, as the journal of a task has it: what a stream would show."""
+    """Encode a change for the journal of a task: in the form of a stream."""
     if isinstance(update, pb.TaskStatusUpdateEvent):
         return pb.StreamResponse(status_update=update).SerializeToString()
     return pb.StreamResponse(artifact_update=update).SerializeToString()
 
 
-def add_parts(artifact: pb.Artifact, piece: pb.Artifact, *, joins: bool) -> None:
-    """Put the parts of a piece behind those that are there."""
-    parts: Iterable[pb.Part] = piece.parts
-    if joins and artifact.parts and artifact.parts[-1].WhichOneof("content") == "text" and all(part.WhichOneof("content") == "text" for part in parts):
-        artifact.parts[-1].text += "".join(part.text for part in parts)
-    else:
-        artifact.parts.extend(parts)
+def is_text(parts: Iterable[pb.Part]) -> bool:
+    """Return whether all of these are text."""
+    return all(part.WhichOneof("content") == "text" for part in parts)
+
+
+def join_pieces(pieces: Sequence[pb.Artifact]) -> pb.Artifact:
+    """Merge chunks of one artifact: text continues the text before it.
+
+    Each is copied once.
+    """
+    whole = pb.Artifact()
+    whole.CopyFrom(pieces[0])
+    texts: list[str] = []  # texts that continue the last part
+    for piece in pieces[1:]:
+        if is_text(piece.parts) and whole.parts and is_text(whole.parts[-1:]):
+            texts += [part.text for part in piece.parts]
+        else:
+            _go_on(whole, texts)
+            whole.parts.extend(piece.parts)
+    _go_on(whole, texts)
+    return whole
+
+
+def _go_on(artifact: pb.Artifact, texts: list[str]) -> None:
+    if texts:
+        artifact.parts[-1].text += "".join(texts)
+        texts.clear()
 
 
 def read_task(keys: TaskKeys, data: bytes) -> TaskLog:
-    """The task that the store has. Raises `CheckpointError`."""
+    """Decode a stored task. Raises `CheckpointError`."""
     said: Any = unpack(data)
     try:
         if said["v"] != _FORMAT:
-            msg = f"a task of Agent2Agent is kept in format {said['v']}, which this version does not know."
+            msg = (
+                f"a task of Agent2Agent is kept in format {said['v']}, which this version does "
+                "not know."
+            )
             raise CheckpointError(msg)
         task = pb.Task.FromString(said["task"])
         tenant, subject = said["owner"]
-        kept = StoredTask(Owner(tenant, subject), said.get("run"), said.get("checkpoint"), dict(said.get("pending", {})))
+        kept = StoredTask(
+            Owner(tenant, subject),
+            said.get("run"),
+            said.get("checkpoint"),
+            dict(said.get("pending", {})),
+        )
+        kept.questions = said.get("questions", 0)
+        kept.said = dict.fromkeys(said.get("said", ()), True)
         log = TaskLog(keys, task, kept, said["n"])
         log.at = said["at"]
     except (KeyError, TypeError, ValueError) as error:

@@ -1,7 +1,8 @@
-"""What an agent's events are, told to a client of Agent2Agent.
+"""Conversion of an agent's events for an Agent2Agent client.
 
-Owns: the translation: outputs become artifacts, what is streamed becomes pieces of them, and what is said by a `CustomAction` becomes what it says. What
-happens inside is told only to those that have asked for the extension. It must never show the text of an exception.
+Outputs become artifacts, streamed text becomes chunks of them, and the values of `CustomAction`
+become their equivalents. Internal steps are sent only to clients that have requested the extension.
+The text of an exception is never shown.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ...data.chat import Message, new_id
 from ...data.events import AgentEvent, CustomAction, TransferToAgent
 from ..conversion import data_to_wire, message_to_wire, metadata_to_wire, part_to_wire
 from ..data.actions import ArtifactUpdate, AuthRequired, Reject, Reply, Status
+from ..data.extension import STEPS_EXTENSION
 from ..data.parts import as_parts
 from .json_values import as_json
 from .keys import short_hash
@@ -23,10 +25,7 @@ if TYPE_CHECKING:
     from ...data.interrupt import InterruptContext
     from .turn import Turn
 
-__all__ = ["EXTENSION", "Teller", "question"]
-
-EXTENSION: Final = "https://understudy.dev/a2a/steps/v1"
-"""Clients that ask for this extension are told of tool calls, reasoning and transfers."""
+__all__ = ["Teller", "question"]
 
 _BATCH_SECONDS: Final = 0.03
 _BATCH_SIZE: Final = 4_096
@@ -41,25 +40,26 @@ class _Piece:
         self.artifact_id = new_id()
         self.name = name
         self.waiting = ""
-        self.sent = ""
+        self.sent: list[str] = []
         self.sent_at = 0.0
 
 
 class Teller:
-    """Tells the events of one turn."""
+    """Reports the events of one turn."""
 
     __slots__ = ("_open", "_turn", "asks_for", "outputs", "rejected", "reply")
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
-        self._open: dict[str, _Piece] = {}  # by invocation
+        self._open: dict[str, _Piece] = {}  # by invocation id
         self.reply: pb.Message | None = None
         self.rejected: str | None = None
-        self.asks_for: AuthRequired | None = None  # what was said before an interrupt, or the end
+        # requested before an interrupt, or before the end
+        self.asks_for: AuthRequired | None = None
         self.outputs = 0
 
     async def tell(self, event: AgentEvent) -> None:
-        """Tell one event."""
+        """Report one event."""
         if event.delta is not None:
             await self._delta(event)
             return
@@ -69,11 +69,13 @@ class Teller:
         elif isinstance(action, TransferToAgent):
             self._hint({"transfer": action.agent_name, "agent": event.agent_name})
         message = event.message
+        if event.message is not None or event.custom_output is not None:
+            self.asks_for = None  # the agent continues without it
         if message is not None and self.reply is None:
             await self._message(event, message)
 
     async def end(self) -> None:
-        """Nothing more comes: what was streamed and never ended is all there is of it."""
+        """Finish: streams without a final message are complete."""
         for invocation in list(self._open):
             await self._flush(invocation, last=True)
 
@@ -84,45 +86,79 @@ class Teller:
             if message.reasoning:
                 self._hint({"reasoning": message.reasoning, "agent": event.agent_name})
             for call in message.tool_calls:
-                self._hint({"toolCall": {"id": call.id, "name": call.name, "arguments": call.arguments}, "agent": event.agent_name})
+                self._hint(
+                    {
+                        "toolCall": {"id": call.id, "name": call.name, "arguments": call.arguments},
+                        "agent": event.agent_name,
+                    }
+                )
             if message.content or event.custom_output is not None:
                 await self._output(event, message)
         elif message.role == "tool":
-            self._hint({"toolResult": {"id": message.tool_call_id, "name": message.tool_name, "text": message.text}, "agent": event.agent_name})
+            self._hint(
+                {
+                    "toolResult": {
+                        "id": message.tool_call_id,
+                        "name": message.tool_name,
+                        "text": message.text,
+                    },
+                    "agent": event.agent_name,
+                }
+            )
 
     async def _output(self, event: AgentEvent, message: Message) -> None:
-        """An agent's output: the last piece of what was streamed, or all of it."""
+        """Report an agent's output: the last chunk of a stream, or all of it."""
         self.outputs += 1
         piece = self._open.pop(event.invocation_id, None)
-        if piece is not None and event.custom_output is None and isinstance(message.content, str) and message.content.startswith(piece.sent):
-            await self._send(piece, message.content[len(piece.sent) :], last=True)
-            return
+        if piece is not None and event.custom_output is None and isinstance(message.content, str):
+            sent = "".join(piece.sent)
+            if message.content.startswith(sent):
+                await self._send(piece, message.content[len(sent) :], last=True)
+                return
         if event.custom_output is not None:
-            parts = [pb.Part(data=data_to_wire(as_json(event.custom_output)), media_type="application/json")]
+            parts = [
+                pb.Part(
+                    data=data_to_wire(as_json(event.custom_output)), media_type="application/json"
+                )
+            ]
         elif isinstance(message.content, str):
             parts = [pb.Part(text=message.content)]
         else:
             parts = [part_to_wire(part) for part in as_parts(message.content)]
-        artifact = pb.Artifact(artifact_id=new_id() if piece is None else piece.artifact_id, name=event.agent_name, parts=parts)
+        artifact = pb.Artifact(
+            artifact_id=new_id() if piece is None else piece.artifact_id,
+            name=event.agent_name,
+            parts=parts,
+        )
         await self._turn.artifact(artifact, append=False, last=True)
 
     async def output(self, name: str, value: object) -> None:
-        """What the run was to find, where no message says it."""
+        """Report the output of the run, if no message contains it."""
         self.outputs += 1
-        await self._turn.artifact(pb.Artifact(artifact_id=new_id(), name=name, parts=[_as_part(value)]), append=False, last=True)
+        await self._turn.artifact(
+            pb.Artifact(artifact_id=new_id(), name=name, parts=[_as_part(value)]),
+            append=False,
+            last=True,
+        )
 
-    # --- what is streamed ---
+    # --- streamed text ---
 
     async def _delta(self, event: AgentEvent) -> None:
         invocation, delta = event.invocation_id, event.delta
         assert delta is not None
-        if event.error is not None:  # the model begins again: what was streamed does not count
+        if event.error is not None:  # the model starts again: the streamed text is void
             piece = self._open.get(invocation)
             if piece is not None:
                 piece.waiting = ""
                 if piece.sent:
-                    piece.sent = ""
-                    await self._turn.artifact(pb.Artifact(artifact_id=piece.artifact_id, name=piece.name, parts=[pb.Part(text="")]), append=False, last=False)
+                    piece.sent = []
+                    await self._turn.artifact(
+                        pb.Artifact(
+                            artifact_id=piece.artifact_id, name=piece.name, parts=[pb.Part(text="")]
+                        ),
+                        append=False,
+                        last=False,
+                    )
             return
         if delta.reasoning:
             self._hint({"reasoning": delta.reasoning, "agent": event.agent_name})
@@ -133,16 +169,17 @@ class Teller:
             piece = self._open[invocation] = _Piece(event.agent_name)
         piece.waiting += delta.content
         now = asyncio.get_running_loop().time()
-        # The first piece goes at once. After that, what comes within some milliseconds goes together.
+        # The first chunk is sent at once. After that, deltas within some milliseconds are sent
+        # together.
         if now - piece.sent_at >= _BATCH_SECONDS or len(piece.waiting) >= _BATCH_SIZE:
             await self._flush(invocation, last=False)
 
     def flush_due(self) -> bool:
-        """Whether something waits that was streamed."""
+        """Return whether streamed text is waiting."""
         return any(piece.waiting for piece in self._open.values())
 
     async def flush(self) -> None:
-        """Send what waits."""
+        """Send the waiting text."""
         for invocation, piece in list(self._open.items()):
             if piece.waiting and invocation in self._open:
                 await self._flush(invocation, last=False)
@@ -156,12 +193,14 @@ class Teller:
 
     async def _send(self, piece: _Piece, text: str, *, last: bool) -> None:
         begun = bool(piece.sent)
-        piece.sent += text
+        piece.sent.append(text)
         piece.sent_at = asyncio.get_running_loop().time()
-        artifact = pb.Artifact(artifact_id=piece.artifact_id, name=piece.name, parts=[pb.Part(text=text)])
+        artifact = pb.Artifact(
+            artifact_id=piece.artifact_id, name=piece.name, parts=[pb.Part(text=text)]
+        )
         await self._turn.artifact(artifact, append=begun, last=last, joins=True)
 
-    # --- what is said by actions ---
+    # --- actions ---
 
     async def _said(self, value: object) -> None:
         turn = self._turn
@@ -174,15 +213,24 @@ class Teller:
             case Status(text):
                 await turn.working(turn.said(text) if text else None)
             case ArtifactUpdate(name, parts, append, last):
+                self.asks_for = None
                 self.outputs += 1
                 artifact_id = short_hash(f"{turn.log.task.id}:{name}")
-                await turn.artifact(pb.Artifact(artifact_id=artifact_id, name=name, parts=[part_to_wire(part) for part in parts]), append=append, last=last)
+                await turn.artifact(
+                    pb.Artifact(
+                        artifact_id=artifact_id,
+                        name=name,
+                        parts=[part_to_wire(part) for part in parts],
+                    ),
+                    append=append,
+                    last=last,
+                )
             case AuthRequired():
                 self.asks_for = value
 
     def _hint(self, what: dict[str, object]) -> None:
         if self._turn.wants_hints:
-            self._turn.hint(EXTENSION, metadata_to_wire({EXTENSION: as_json(what)}))
+            self._turn.hint(STEPS_EXTENSION, metadata_to_wire({STEPS_EXTENSION: as_json(what)}))
 
 
 def _as_part(value: object) -> pb.Part:
@@ -191,8 +239,10 @@ def _as_part(value: object) -> pb.Part:
     return pb.Part(data=data_to_wire(as_json(value)), media_type="application/json")
 
 
-def question(turn: Turn, contexts: tuple[InterruptContext, ...], auth: AuthRequired | None) -> tuple[int, pb.Message, dict[str, bool]]:
-    """What a task that waits asks its client: the state, the message, and the interrupts that it is about."""
+def question(
+    turn: Turn, contexts: tuple[InterruptContext, ...], auth: AuthRequired | None
+) -> tuple[int, pb.Message, dict[str, bool]]:
+    """Return the question of a paused task: the state, the message, and its interrupts."""
     message = turn.said("")
     del message.parts[:]
     pending: dict[str, bool] = {}
@@ -212,7 +262,9 @@ def question(turn: Turn, contexts: tuple[InterruptContext, ...], auth: AuthRequi
     if not contexts and auth is not None:
         said = as_json(auth.info)
         message.parts.append(pb.Part(text=_text(said)))
-        message.parts.append(pb.Part(data=data_to_wire({"info": said}), media_type="application/json"))
+        message.parts.append(
+            pb.Part(data=data_to_wire({"info": said}), media_type="application/json")
+        )
     return state, message, pending
 
 
@@ -223,7 +275,7 @@ def _options(info: object, said: object) -> object:
 
 
 def _text(said: object) -> str:
-    """The question, for people to read."""
+    """Return the question for people to read."""
     if isinstance(said, str):
         return said
     if isinstance(said, dict):

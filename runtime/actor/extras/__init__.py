@@ -1,9 +1,7 @@
-"""What few actors have, beside a mailbox and a life.
+"""Features that few actors use, at no cost to the others.
 
-    timers      messages to oneself, later
-    table       timers and messages put aside, for each actor that has used them
-    watching    who is told when another actor ends
-    pool        several actors behind one ref
-
-It must never cost anything to an actor that uses none of it.
+timers      delayed messages to the actor itself
+table       timers and stashed messages, for each actor that has used them
+watching    notifications about the end of other actors
+pool        several actors behind one ref
 """

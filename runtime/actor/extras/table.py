@@ -1,7 +1,8 @@
-"""What few actors have: timers, and messages that were put aside.
+"""Timers and stashed messages, which few actors have.
 
-Owns: both, for each actor that has used one of them, in a table of its system: an actor that uses none does not grow by a byte. A message that is put aside
-is neither handled nor lost: it goes back to the head of the mailbox, or is answered when the actor ends. It must never hold more messages than it may.
+They are stored in a table of the system, so that an actor without them does not grow by a byte. A
+stashed message is neither handled nor lost: it returns to the head of the mailbox, or is answered
+when the actor ends. The stash is bounded.
 """
 
 from __future__ import annotations
@@ -21,22 +22,29 @@ __all__ = ["Extras", "end", "extras_of", "is_stashed", "restart"]
 
 
 class Extras:
-    """Those of one actor."""
+    """The timers and stashed messages of one actor."""
 
     __slots__ = ("_stash", "is_stashing", "timers")
 
     def __init__(self, cell: Cell) -> None:
         self.timers = Timers(cell)
-        self.is_stashing = False  # whether the message that is being handled is to be put aside when its handler has ended
-        self._stash: list[Envelope] = []  # in the order in which they were put aside
+        # True if the current message must be stashed when its handler has ended.
+        self.is_stashing = False
+        self._stash: list[Envelope] = []  # in the order of their stashing
 
     def stash(self, cell: Cell, capacity: int) -> None:
-        """Put the message that is being handled aside."""
+        """Stash the current message."""
         if cell.phase is not OPEN and cell.phase is not RUNNING:
-            msg = f"{cell.path}: stash() puts the message aside that is being handled, and none is: call it in a handler."
+            msg = (
+                f"{cell.path}: stash() puts the message aside that is being handled, and none "
+                "is: call it in a handler."
+            )
             raise UsageError(msg, actor=cell.path)
         if not self.is_stashing and len(self._stash) >= capacity:
-            msg = f"{cell.path} has put {capacity} messages aside, and may have no more: `stash_capacity` of its class says how many."
+            msg = (
+                f"{cell.path} has put {capacity} messages aside, and may have no more: "
+                "`stash_capacity` of its class says how many."
+            )
             raise MailboxFull(msg, actor=cell.path)
         self.is_stashing = True
 
@@ -45,26 +53,26 @@ class Extras:
         self._stash.append(envelope)
 
     def give_back(self, cell: Cell) -> None:
-        """Put all of them at the head of the mailbox, the one that was put aside first before the others."""
+        """Put all stashed messages at the head of the mailbox, in the order of their stashing."""
         if not self._stash:
             return
         returned = [Returned(envelope.message, envelope.reply_to) for envelope in self._stash]
         try:
             admission = cell.mailbox.put_back(returned)
         except MailboxClosed:
-            return  # they are answered at the end
+            return  # answered at the end
         self._stash.clear()
         cell.admitted(admission)
 
     def end(self) -> list[Envelope]:
-        """The actor has ended. Returns what is to be answered."""
+        """End with the actor. Returns the messages to answer."""
         self.timers.cancel_all()
         left, self._stash = self._stash, []
         return left
 
 
 def extras_of(cell: Cell) -> Extras:
-    """Those of that actor, made on first use."""
+    """Return the extras of that actor, created on first use."""
     table = cell.system.extras
     found = table.get(cell)
     if found is None:
@@ -77,7 +85,10 @@ def extras_of(cell: Cell) -> Extras:
 
 
 def is_stashed(cell: Cell, envelope: Envelope, *, failed: bool = False) -> bool:
-    """The handler of that message has ended. Returns whether the message was put aside, so that it is not answered now. One that has failed is not."""
+    """Return True if the handler of the message stashed it, so that it is not answered now.
+
+    The message of a failed handler is not stashed.
+    """
     extras = cell.system.extras.get(cell)
     if extras is None or not extras.is_stashing:
         return False
@@ -89,7 +100,7 @@ def is_stashed(cell: Cell, envelope: Envelope, *, failed: bool = False) -> bool:
 
 
 def restart(cell: Cell) -> None:
-    """The instance is about to be replaced: its timers end, and what it has put aside is for the next one."""
+    """Prepare for a new instance: its timers end, and stashed messages are for the new instance."""
     extras = cell.system.extras.get(cell)
     if extras is not None:
         extras.timers.cancel_all()
@@ -97,7 +108,7 @@ def restart(cell: Cell) -> None:
 
 
 def end(cell: Cell) -> list[Envelope]:
-    """The actor has ended. Returns the messages that it had put aside, to be answered."""
+    """End with the actor. Returns its stashed messages, to be answered."""
     with cell.system.lock:
         extras = cell.system.extras.pop(cell, None)
     return [] if extras is None else extras.end()

@@ -1,7 +1,8 @@
-"""Messages that an actor sends to itself later: once, or again and again.
+"""Delayed messages from an actor to itself: once, or periodically.
 
-Owns: the timers of one actor, on the clock of its system. A timer's message comes through the mailbox as any other, and waits there at most once: an actor that
-is busy finds one, and not all that were due meanwhile. It must never send anything once it was cancelled, nor outlive the instance that has set it.
+A timer's message comes through the mailbox like any other, and waits there at most once: a busy
+actor finds one message, not one for each interval. A cancelled timer sends nothing. A timer ends
+with the instance that set it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ __all__ = ["Tick", "TimerHandle", "Timers"]
 
 
 class Tick(Notice):
-    """The message of a timer, in the mailbox. It needs no room there: there is one at most for each timer."""
+    """The message of a timer, in the mailbox.
+
+    It needs no room there, because each timer has at most one.
+    """
 
     __slots__ = ("_handle",)
 
@@ -30,7 +34,7 @@ class Tick(Notice):
         self._handle = handle
 
     def is_due(self) -> bool:
-        """Its actor has come to it. Returns whether it is to be handled: the timer may have been cancelled while it waited."""
+        """Return True if the message must be handled: its timer may have been cancelled."""
         return self._handle.taken()
 
 
@@ -46,21 +50,24 @@ class TimerHandle:
         self._due = 0.0
         self._timer: Timer | None = None  # written on the loop
         self._is_active = True
-        self._waits = False  # whether its message is in the mailbox
+        self._waits = False  # True while its message is in the mailbox
 
     @property
     def is_active(self) -> bool:
-        """Whether there is more to come of it."""
+        """True if the timer will send another message."""
         return self._is_active
 
     def cancel(self) -> None:
-        """Send nothing more; a message that waits in the mailbox is not handled. Does nothing if there is nothing more to come."""
+        """Send nothing more; a message that waits in the mailbox is not handled.
+
+        Does nothing if the timer is already inactive.
+        """
         if self._is_active:
             self._is_active = False
             self._timers.forget(self)
 
     def taken(self) -> bool:
-        """Its message has left the mailbox. Returns whether it is to be handled."""
+        """Note that its message has left the mailbox. Returns True if it must be handled."""
         self._waits = False
         if self._is_active and self._every is None:
             self.cancel()
@@ -86,7 +93,8 @@ class TimerHandle:
             return
         cell = self._timers.cell
         if self._every is not None:
-            # The times stay those that were agreed on: what is late does not move the next one, and what was missed is left out.
+            # The schedule stays fixed: a late message does not delay the next one, and missed ones
+            # are skipped.
             clock = cell.system.clock
             now = clock.monotonic()
             self._due += self._every * max(1, math.ceil((now - self._due) / self._every))
@@ -109,16 +117,19 @@ class Timers:
         self._handles: dict[TimerHandle, None] = {}
 
     def after(self, seconds: float, message: object) -> TimerHandle:
-        """Send this actor that message in so many seconds."""
+        """Send `message` to this actor in `seconds` seconds."""
         if not (isinstance(seconds, int | float) and 0 <= seconds < math.inf):
-            msg = f"timers.after({seconds!r}, ...): give a number of seconds, 0 or more."
+            msg = f"timers.after({seconds!r}, ...): pass a number of seconds, 0 or more."
             raise UsageError(msg, actor=self.cell.path)
         return self._set(seconds, message, None)
 
     def every(self, seconds: float, message: object) -> TimerHandle:
-        """Send this actor that message every so many seconds, for the first time in so many. While one waits in the mailbox, no other joins it."""
+        """Send `message` to this actor every `seconds` seconds, the first one after `seconds`.
+
+        While one waits in the mailbox, no other is added.
+        """
         if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
-            msg = f"timers.every({seconds!r}, ...): give a number of seconds above 0."
+            msg = f"timers.every({seconds!r}, ...): pass a number of seconds above 0."
             raise UsageError(msg, actor=self.cell.path)
         return self._set(seconds, message, seconds)
 
@@ -134,11 +145,11 @@ class Timers:
         return handle
 
     def forget(self, handle: TimerHandle) -> None:
-        """It was cancelled. From any thread."""
+        """Remove a cancelled timer. From any thread."""
         self._handles.pop(handle, None)
         self.cell.system.on_loop(handle.disarm)
 
     def cancel_all(self) -> None:
-        """Cancel all of them."""
+        """Cancel all timers."""
         for handle in tuple(self._handles):
             handle.cancel()

@@ -1,7 +1,8 @@
-"""Watches: which actors are told when another one ends.
+"""Watches: notifications about the end of other actors.
 
-Owns: the entries on both sides, of watcher and watched, which may be in different systems. However a watch and an end race each other, the watcher is
-told once. It must never keep an entry of an actor that has ended, nor hold the locks of both sides at once.
+Watcher and watched each have entries, and may be in different systems. Even if a watch and an end
+race, the watcher is notified once. An ended actor has no entries, and the locks of both sides are
+never held at once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["end", "unwatch", "watch"]
 
 
 def watch(watcher: Cell, ref: ActorRef[Any]) -> None:
-    """Tell the watcher when the actor ends; immediately if it has already ended."""
+    """Notify the watcher when the actor ends; immediately if it has already ended."""
     watched = cell_of(ref)
     with watcher.system.lock:
         watcher.watching = watcher.watching or {}
@@ -40,7 +41,10 @@ def unwatch(watcher: Cell, watched: Cell) -> None:
 
 
 def end(cell: Cell, ending: Ending) -> None:
-    """Tell the watchers of an actor that has ended, and end its own watches. `cell.ending` is already set."""
+    """Notify the watchers of an ended actor, and end its own watches.
+
+    `cell.ending` is already set.
+    """
     ref = cell.own_ref()
     with cell.system.lock:
         watchers, cell.watchers = cell.watchers, None

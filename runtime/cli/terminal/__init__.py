@@ -1,10 +1,7 @@
-"""What the command writes in a terminal.
+"""Terminal output of the command. It never asks for anything, nor starts a run.
 
-Owns how it looks there. Its files:
-
-    word_wrap       lines that end between words, as the words come
-    screen          what is written: with colours or without, for any width and any characters
-    event_view      a run as it is read in a terminal
-
-It must never ask for anything, nor begin a run.
+word_wrap       wraps lines between words, as text arrives
+screen          writes with or without colours, for any width and any encoding
+shell           formats commands for the user to type
+event_view      shows a run in a terminal
 """

@@ -1,7 +1,7 @@
-"""A run, as it is read in a terminal: who speaks, what is said as it comes, and each tool call in one line.
+"""Shows a run in a terminal: the agents' names, their text as it streams, and each tool call in one
+line.
 
-Owns: that form. Only one agent can speak at a time there: what others say meanwhile is shown when it is whole. It must never ask, nor know where a run comes
-from.
+Only one agent can stream at a time; the messages of others are shown when they are complete.
 """
 
 from __future__ import annotations
@@ -12,21 +12,35 @@ from typing import Final
 from ...data.chat import Message, ToolCall
 from ...data.events import AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent
 from ...errors import RunCancelled
+from ...shown_text import in_line
 from .screen import Screen, one_line
 from .word_wrap import WordWrap
 
 __all__ = ["EventView", "call_text"]
 
-_COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green", "bright_magenta")
+_COLOURS: Final = (
+    "cyan",
+    "green",
+    "magenta",
+    "yellow",
+    "blue",
+    "bright_cyan",
+    "bright_green",
+    "bright_magenta",
+)
 
 
 def call_text(name: str, arguments: str, most: int) -> str:
-    """A call as it would stand in a program: `get_weather(city="Paris")`."""
+    """Format a call as in a program: `get_weather(city="Paris")`."""
     try:
         given = json.loads(arguments or "{}")
     except ValueError:
         given = None
-    inner = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items()) if isinstance(given, dict) else arguments
+    inner = (
+        ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items())
+        if isinstance(given, dict)
+        else arguments
+    )
     return one_line(f"{name}({inner})", most)
 
 
@@ -37,13 +51,15 @@ class EventView:
         self._screen = screen
         self._colours: dict[str, str] = {}
         self._speaker = ""  # the agent whose name was written last
-        self._streaming = ""  # the invocation that speaks at this moment
-        self._open_call: str | None = None  # the call that stands in the last line, which its result may follow
-        self._column_used = False  # whether something stands in the line already
-        self._words: WordWrap | None = None  # of what is streaming, where lines are to end between words
+        self._streaming = ""  # the invocation that streams at this moment
+        # The call in the last line, which its result may follow.
+        self._open_call: str | None = None
+        self._column_used = False  # whether the current line is not empty
+        # Wraps the streamed text between words.
+        self._words: WordWrap | None = None
 
     def show(self, event: AgentEvent) -> None:
-        """Show what happened."""
+        """Show an event."""
         if event.delta is not None:
             self._delta(event)
             return
@@ -56,11 +72,17 @@ class EventView:
             self._action(event)
         if error is not None:
             self.end()
-            text, style = (f"cancelled: {error}", "yellow") if isinstance(error, RunCancelled) else (f"failed: {type(error).__name__}: {error}", "red")
-            self._screen.say(f"{event.agent_name or 'run'} {' '.join(text.split())}", style)
+            text, style = (
+                (f"cancelled: {error}", "yellow")
+                if isinstance(error, RunCancelled)
+                else (f"failed: {type(error).__name__}: {error}", "red")
+            )
+            self._screen.say(
+                f"{in_line(event.agent_name) or 'run'} {' '.join(text.split())}", style
+            )
 
     def end(self) -> None:
-        """What comes next stands in a line of its own."""
+        """End the current line."""
         if self._words is not None:
             self._screen.write(self._words.flush())
             self._words = None
@@ -68,14 +90,14 @@ class EventView:
             self._screen.say()
         self._column_used, self._open_call, self._streaming = False, None, ""
 
-    # --- what is said ---
+    # --- messages ---
 
     def _delta(self, event: AgentEvent) -> None:
         assert event.delta is not None
         if event.error is not None:
             if self._streaming == event.invocation_id:
                 self.end()
-            self._aside(event, f"begins again: {one_line(str(event.error), self._room())}")
+            self._aside(event, f"starts again: {one_line(str(event.error), self._room())}")
             return
         text = event.delta.content
         if not text or (self._streaming and self._streaming != event.invocation_id):
@@ -92,10 +114,12 @@ class EventView:
             self._result(event, message)
             return
         if self._streaming == event.invocation_id and self._streaming:
-            self.end()  # it was seen as it came
+            self.end()  # its deltas were shown
         elif message.text:
             self._speak(event)
-            words = WordWrap(self._screen.width if self._screen.is_terminal else len(message.text) + 1)
+            words = WordWrap(
+                self._screen.width if self._screen.is_terminal else len(message.text) + 1
+            )
             self._screen.say(words.feed(message.text) + words.flush())
             self._column_used = False
         for call in message.tool_calls:
@@ -106,13 +130,15 @@ class EventView:
         self._named(event)
 
     def _named(self, event: AgentEvent) -> None:
-        """Who it is, if it is another one than before."""
+        """Write the agent's name, if it is another one than before."""
         if event.agent_name != self._speaker:
             self._speaker = event.agent_name
-            colour = self._colours.setdefault(event.agent_name, _COLOURS[len(self._colours) % len(_COLOURS)])
-            self._screen.say(event.agent_name, f"bold {colour}")
+            colour = self._colours.setdefault(
+                event.agent_name, _COLOURS[len(self._colours) % len(_COLOURS)]
+            )
+            self._screen.say(in_line(event.agent_name), f"bold {colour}")
 
-    # --- what is done ---
+    # --- actions ---
 
     def _room(self) -> int:
         return self._screen.width - 6
@@ -123,7 +149,7 @@ class EventView:
 
     def _call(self, event: AgentEvent, call: ToolCall) -> None:
         if call.name == "transfer_to_agent":
-            return  # the transfer itself is told
+            return  # the transfer itself is shown
         self._speak(event)
         self._screen.write(f"  · {call_text(call.name, call.arguments, self._room())}", "dim")
         self._column_used, self._open_call = True, call.id
@@ -134,7 +160,7 @@ class EventView:
         text = f" → {one_line(message.text, self._room()) or '(nothing)'}"
         if self._open_call is None or self._open_call != message.tool_call_id:
             self._speak(event)
-            text = f"  · {message.tool_name or 'tool'}{text}"
+            text = f"  · {in_line(message.tool_name or 'tool')}{text}"
         elif len(text) > self._room() // 2:
             self._screen.say()
             text = f"   {text}"
@@ -144,7 +170,7 @@ class EventView:
     def _action(self, event: AgentEvent) -> None:
         match event.action:
             case TransferToAgent(name):
-                self._aside(event, f"→ {name}")
+                self._aside(event, f"→ {in_line(name)}")
             case Interrupted():
                 self.end()
             case BreakLoop():

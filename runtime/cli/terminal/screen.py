@@ -1,18 +1,17 @@
-"""What is written for the user: on a terminal with colours, on one without, or into a pipe.
+"""Output for the user: a terminal with or without colours, or a pipe.
 
-Owns: colours, widths, and which characters the other side knows. What agents, models and tools have said cannot move the cursor, nor pass for what the
-command itself says. It must never ask.
+Text from agents, models and tools cannot move the cursor, nor imitate the command's own output.
 """
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TextIO
 
+from ...shown_text import visible
 from .word_wrap import WordWrap
 
 if TYPE_CHECKING:
@@ -20,22 +19,34 @@ if TYPE_CHECKING:
 
 __all__ = ["Screen", "clean", "one_line"]
 
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""All that a terminal would act on, but for the ends of lines and tabs."""
-
 _PLAIN: Final[Mapping[int, str]] = MappingProxyType(
-    {ord(one): other for one, other in {"→": "->", "·": "-", "✓": "ok", "✗": "x", "…": "...", "│": "|", "├": "|", "└": "`", "─": "-", "●": "*"}.items()}
+    {
+        ord(one): other
+        for one, other in {
+            "→": "->",
+            "·": "-",
+            "✓": "ok",
+            "✗": "x",
+            "…": "...",
+            "│": "|",
+            "├": "|",
+            "└": "`",
+            "─": "-",
+            "●": "*",
+        }.items()
+    }
 )
 _NARROW: Final = 40
+_LOW: Final = 6
 
 
 def clean(text: str) -> str:
-    """A text that does nothing to a terminal but to be seen."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+    """Return a text without control characters."""
+    return visible(text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, most: int) -> str:
-    """A text of so many characters at most, in one line."""
+    """Return a text in one line, of at most `most` characters."""
     text = clean(" ".join(text.split()))
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -53,16 +64,25 @@ class Screen:
         if self.is_terminal:
             from rich.console import Console  # noqa: PLC0415 -- an extra, which a pipe needs nothing of
 
-            self._rich = Console(file=self.stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+            self._rich = Console(
+                file=self.stream, highlight=False, markup=False, emoji=False, soft_wrap=True
+            )
 
     @property
     def width(self) -> int:
-        """The columns of the terminal; 80 where there is none."""
-        found = self._width or (shutil.get_terminal_size((80, 24)).columns if self.is_terminal else 80)
+        """The columns of the terminal; 80 if the output is something else."""
+        found = self._width or (
+            shutil.get_terminal_size((80, 24)).columns if self.is_terminal else 80
+        )
         return max(found, _NARROW)
 
+    @property
+    def height(self) -> int:
+        """The rows of the terminal."""
+        return max(shutil.get_terminal_size((80, 24)).lines, _LOW)
+
     def write(self, text: str, style: str = "") -> None:
-        """As it is, without an end of the line."""
+        """Write a text without ending the line."""
         text = clean(text)
         if self.is_plain:
             text = text.translate(_PLAIN).encode("ascii", "replace").decode()
@@ -76,7 +96,7 @@ class Screen:
         self.stream.flush()
 
     def say(self, text: str = "", style: str = "") -> None:
-        """A line, or several; on a terminal, such as are too long end between words."""
+        """Write lines; on a terminal, long ones are wrapped between words."""
         if self.is_terminal and any(len(line) > self.width for line in text.split("\n")):
             words = WordWrap(self.width)
             text = words.feed(text) + words.flush()

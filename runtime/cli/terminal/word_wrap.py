@@ -1,6 +1,6 @@
-"""Words as they come, in lines that end between words.
+"""Wraps streamed text between words.
 
-Owns: where a line ends. A word is held back until it is whole. It must never change a text but for the ends of its lines.
+A word is held back until it is complete. Only line ends are changed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ __all__ = ["WordWrap"]
 
 
 class WordWrap:
-    """Fills lines of so many columns."""
+    """Fills lines of a fixed number of columns."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -18,7 +18,7 @@ class WordWrap:
         self._spaces = ""
 
     def feed(self, text: str) -> str:
-        """What can be written of it by now."""
+        """Add text, and return the part that can be written now."""
         written = ""
         for character in text:
             if character == "\n":
@@ -34,7 +34,7 @@ class WordWrap:
         return written
 
     def flush(self) -> str:
-        """The rest."""
+        """Return the rest."""
         return self._end_word()
 
     def _end_word(self) -> str:

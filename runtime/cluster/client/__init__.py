@@ -1,15 +1,17 @@
-"""A client: the program that starts a cluster, or connects to one, and asks it for runs.
+"""A client: the program that starts a cluster, or connects to one, and requests runs from it.
 
-    link             the way to one host, and the finding that it is lost
-    routes           which host is asked for which key
-    run              a run, through the loss of its host
-    runner           runs by their ids
-    session          conversations
-    refs             actors on other machines
-    keyed            actors that a key calls
-    changes          more hosts, fewer, another version
-    stats            what the hosts do
-    cluster          the front door
+    link              the connection to one host, and the detection of its loss
+    routes            the choice of the host for a key
+    line              the requests under one key, in order, across moves and losses
+    run               a run, across the loss of its host
+    runner            runs by their ids
+    session           conversations
+    refs              actors on other machines
+    keyed             actors identified by a key
+    changes           more hosts, fewer hosts, another version
+    stats             statistics of the hosts
+    watch             the hosts as they come and go
+    cluster           the entry point
 
-It must never open a store: only hosts do.
+A client opens no store. Only hosts do.
 """

@@ -1,6 +1,7 @@
-"""How a cluster grows, shrinks, and gets another version: hosts that are started, and hosts that are drained.
+"""Change a cluster: start hosts, drain hosts, roll to another version.
 
-Owns: the order of it: what is new is up before what is old goes. It must never end a host that has not been asked to drain, unless it cannot be asked.
+New hosts are up before old ones leave. A host is ended only after it was asked to drain, unless it
+cannot be asked.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Changes", "check_count"]
 
 _START_SECONDS: Final = 120.0
-"""For how long a host may take until it is up, or says why it is not."""
+"""Seconds that a host may take until it is up or reports a problem."""
 
 
 def check_count(hosts: object, what: str) -> int:
@@ -40,18 +41,18 @@ def _number(name: str) -> int:
 
 
 class Changes:
-    """Of one cluster, by one client."""
+    """The changes of one cluster by one client."""
 
     def __init__(self, transport: Transport, cluster: str) -> None:
         self._transport = transport
         self._cluster = cluster
 
     async def names(self) -> list[str]:
-        """The hosts that there are, by their numbers."""
+        """Return the names of the hosts, ordered by number."""
         return sorted(await self._transport.names(self._cluster), key=_number)
 
     async def start(self, spec: ClusterSpec, names: Sequence[str]) -> None:
-        """Start hosts, and wait until all are up. If one cannot be, none of them is left."""
+        """Start hosts, and wait until all are up. If one fails, end all of them."""
         await asyncio.gather(*(self._transport.start(name, spec.pack()) for name in names))
         results = await asyncio.gather(*map(self._started, names), return_exceptions=True)
         problems = [one for one in results if isinstance(one, BaseException)]
@@ -64,7 +65,10 @@ class Changes:
             async with asyncio.timeout(_START_SECONDS):
                 problem = unpack(await self._transport.door(name).call("started", b""))
         except TimeoutError:
-            msg = f"host {name!r} was not up within {_START_SECONDS:g} s. If there is no room for it on the nodes, give fewer hosts, or smaller resources."
+            msg = (
+                f"host {name!r} was not up within {_START_SECONDS:g} s. If there is no room for it "
+                "on the nodes, give fewer hosts, or smaller resources."
+            )
             raise ClusterError(msg) from None
         except HostGone as gone:
             msg = f"host {name!r} has ended before it was up: {gone}"
@@ -73,44 +77,76 @@ class Changes:
             raise problem
 
     async def spec(self, names: Sequence[str]) -> ClusterSpec:
-        """With what the hosts were started, the newest of them."""
+        """Return the spec that the newest responsive host was started with."""
         for name in sorted(names, key=_number, reverse=True):
             with contextlib.suppress(HostGone, TimeoutError):
                 async with asyncio.timeout(5):
-                    return ClusterSpec.read(read_control(await self._transport.door(name).control()).spec)
+                    return ClusterSpec.read(
+                        read_control(await self._transport.door(name).control()).spec
+                    )
         msg = f"cluster {self._cluster!r} has {len(names)} hosts, and none answers."
         raise ClusterError(msg)
 
+    async def starter(self, name: str) -> str:
+        """Return the id of the program that has started that host."""
+        return (await self.spec([name])).starter
+
     def check_same(self, known: ClusterSpec, wanted: ClusterSpec) -> None:
-        """Raise, if the cluster of that name is another one."""
+        """Raise if the running cluster has another factory or version."""
         if known.factory != wanted.factory:
             msg = (
-                f"a cluster {wanted.cluster!r} is there already, and runs {known.factory!r}, not {wanted.factory!r}: two programs must not share a name. "
+                f"a cluster {wanted.cluster!r} is there already, and runs {known.factory!r}, not "
+                f"{wanted.factory!r}: two programs must not share a name. "
                 "Give this one another name, or stop that one."
             )
             raise VersionMismatch(msg)
         if known.version != wanted.version:
-            msg = f"cluster {wanted.cluster!r} runs version {known.version!r}, not {wanted.version!r}. Call roll({wanted.version!r}) to change it."
+            msg = (
+                f"cluster {wanted.cluster!r} runs version {known.version!r}, not "
+                f"{wanted.version!r}. Call roll({wanted.version!r}) to change it."
+            )
             raise VersionMismatch(msg)
 
     async def scale(self, routes: Routes, hosts: int, timeout: float) -> None:
-        """Have so many."""
+        """Change the number of hosts."""
         names = await self.names()
         spec = await self.spec(names)
-        numbers = {_number(name) for name in names}
         if hosts > len(names):
-            free = (number for number in range(hosts + len(names)) if number not in numbers)
-            await self.start(spec, [f"{self._cluster}/{next(free)}" for _ in range(hosts - len(names))])
+            await self.start(spec, self._free_names(names, hosts - len(names)))
         elif hosts < len(names):
             await self.drain(routes, names[hosts:], timeout)
 
-    async def drain(self, routes: Routes, names: Sequence[str], timeout: float) -> dict[str, dict[str, Any]]:
-        """Have these hosts give up their work, and end. The others are told to look for it."""
-        reports = dict(zip(names, await asyncio.gather(*(self._drain(name, timeout) for name in names)), strict=True))
+    async def drain(
+        self, routes: Routes, names: Sequence[str], timeout: float
+    ) -> dict[str, dict[str, Any]]:
+        """Drain these hosts, and end them. The other hosts are notified to recover their runs."""
+        reports = dict(
+            zip(
+                names,
+                await asyncio.gather(*(self._drain(name, timeout) for name in names)),
+                strict=True,
+            )
+        )
         others = [name for name in routes.hosts.names() if name not in reports]
         for name in others:
             routes.link(name).post("recover", {}, pack(None))
         return reports
+
+    async def replace(self, names: Sequence[str], node: str) -> None:
+        """Start as many hosts elsewhere. They start as soon as there is room for them."""
+        if not names:
+            return
+        known = await self.names()
+        spec = await self.spec(known)
+        free = self._free_names(known, len(names))
+        start = self._transport.start
+        await asyncio.gather(*(start(name, spec.pack(), avoid=node) for name in free))
+
+    def _free_names(self, known: Sequence[str], count: int) -> list[str]:
+        """Return the names of new hosts: the lowest free numbers."""
+        taken = set(map(_number, known))
+        free = (number for number in range(count + len(known)) if number not in taken)
+        return [f"{self._cluster}/{next(free)}" for _ in range(count)]
 
     async def _drain(self, name: str, timeout: float) -> dict[str, Any]:
         report: dict[str, Any] = {"drained": False}
@@ -118,12 +154,16 @@ class Changes:
             async with asyncio.timeout(timeout + 5):
                 report = unpack(await self._transport.door(name).call("drain", pack(timeout)))
         except (HostGone, TimeoutError) as error:
-            loggers.cluster.warning("Host %s could not be drained (%s): it is ended, and others take over what it had.", name, error or "no answer in time")
+            loggers.cluster.warning(
+                "Host %s could not be drained (%s): it is ended, and others take over what it had.",
+                name,
+                error or "no answer in time",
+            )
         await self._end(name)
         return report
 
     async def _end(self, name: str) -> None:
-        """End its process: in good order, if that is possible."""
+        """End the process of a host, in good order if possible."""
         with contextlib.suppress(HostGone, TimeoutError):
             async with asyncio.timeout(15):
                 await self._transport.door(name).call("end", b"")

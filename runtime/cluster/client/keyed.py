@@ -1,6 +1,7 @@
-"""An actor that a key calls: it is spawned where the key belongs when it is asked, and stopped when it was idle for a while.
+"""An actor identified by a key: spawned at a message, stopped when it has been idle.
 
-Owns: the asking. Between two messages there may be no such actor anywhere: what it knew is gone then, but for what it has stored itself.
+Between two messages there may be no such actor anywhere. Its state is lost then, except for the
+data that it has stored itself.
 """
 
 from __future__ import annotations
@@ -8,25 +9,33 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ...codec.packing import unpack
 from ...errors import AskTimeout
 from ..errors import HostLost
-from ..host_list import HostList
-from ..transport import HostGone
+from .line import Entry, ask
 from .refs import packed_message
 
 if TYPE_CHECKING:
+    from ..transport import HostGone
+    from .link import Call
     from .routes import Routes
 
 __all__ = ["KeyedActor"]
 
 
 class KeyedActor:
-    """What `Cluster.actor` returns."""
+    """The actor that `Cluster.actor` returns."""
 
     __slots__ = ("_args", "_class_name", "_idle", "_kwargs", "_routes", "key")
 
-    def __init__(self, routes: Routes, class_name: str, key: str, idle: float, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        class_name: str,
+        key: str,
+        idle: float,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+    ) -> None:
         self.key = key
         self._routes = routes
         self._class_name = class_name
@@ -38,7 +47,10 @@ class KeyedActor:
         return f"<KeyedActor {self._class_name} {self.key!r}>"
 
     async def request(self, message: object, *, timeout: float | None = None) -> Any:
-        """Send a message, and wait for the reply. If the host is lost meanwhile, that is raised: the message may have been handled."""
+        """Send a message, and wait for the reply.
+
+        If the host is lost meanwhile, `HostLost` is raised: the message may have been handled.
+        """
         try:
             async with asyncio.timeout(None if timeout is None else timeout + 0.5) as limit:
                 return await self._answer("ask", message, timeout)
@@ -49,26 +61,26 @@ class KeyedActor:
             raise AskTimeout(msg, message=message) from None
 
     async def send(self, message: object) -> None:
-        """Put a message into its mailbox."""
+        """Put a message into the actor's mailbox."""
         await self._answer("send", message, None)
 
     async def _answer(self, how: str, message: object, timeout: float | None) -> Any:
         key = f"{self._class_name}/{self.key}"
-        body = packed_message("actor", [self._class_name, self.key, list(self._args), self._kwargs, self._idle, [how, message, timeout]])
-        while True:
-            link, head = await self._routes.wait_for_host(key)
-            try:
-                reply = await link.post("keyed", head, body).reply()
-            except HostGone as gone:
-                self._routes.lost(gone)
-                if gone.incarnation is None:
-                    continue  # it has never heard of this
-                msg = f"host {gone.host!r} is gone: whether {self!r} has handled the message is not known."
-                raise HostLost(msg) from gone
-            if reply.code == "moved":
-                self._routes.learn(HostList.of(unpack(reply.body)))
-                continue
-            value = unpack(reply.body)
-            if reply.code == "error":
-                raise value
-            return value
+        body = packed_message(
+            "actor",
+            [
+                self._class_name,
+                self.key,
+                list(self._args),
+                self._kwargs,
+                self._idle,
+                [how, message, timeout],
+            ],
+        )
+        return await ask(
+            self._routes, key, Entry("keyed", body, repr(self), check_lost=self._check_lost)
+        )
+
+    def _check_lost(self, _call: Call, gone: HostGone) -> None:
+        msg = f"host {gone.host!r} is gone: whether {self!r} has handled the message is not known."
+        raise HostLost(msg) from gone

@@ -1,7 +1,8 @@
-"""A reference to an actor on another machine, which may itself be sent there.
+"""A reference to an actor on another machine, which can itself be sent there.
 
-Owns: what a ref names (a cluster, one life of a host, an id), and which client of this loop it goes through. An actor lives in memory: when that life of the
-host is over, every ref says so, also when a host of that name is back.
+A ref names a cluster, one incarnation of a host, and an id. It uses a client of the running event
+loop. An actor lives in memory: when that incarnation of the host has ended, every ref raises
+`HostLost`, even if a host of the same name is back.
 """
 
 from __future__ import annotations
@@ -21,22 +22,35 @@ if TYPE_CHECKING:
     from .link import Call
     from .routes import Routes
 
-__all__ = ["RemoteRef", "enter_client", "packed_message"]
+__all__ = ["RemoteRef", "enter_client", "host_client", "packed_message"]
 
-# The clients by which refs that come in messages reach their actors: bytes cannot hold one.
+# The clients through which refs in messages reach their actors. A serialized ref cannot contain a
+# client.
 _clients: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet[Routes]]] = WeakKeyDictionary()
 
 _MARGIN: Final = 0.5
-"""Seconds that the caller waits longer than the actor's host, which knows better why there is no reply."""
+"""Seconds that the caller waits longer than the actor's host.
+
+The host knows better why there is no reply.
+"""
 
 
 def enter_client(routes: Routes) -> None:
-    """Let refs of that cluster, on this loop, go through that client as long as it is open."""
+    """Let refs of that cluster, on this event loop, use that client as long as it is open."""
     _clients.setdefault(asyncio.get_running_loop(), WeakSet()).add(routes)
 
 
+def host_client() -> Routes | None:
+    """Return the client of the host that this event loop belongs to, or None."""
+    try:
+        known = _clients.get(asyncio.get_running_loop(), ())
+    except RuntimeError:
+        return None
+    return next((one for one in known if one.is_of_host and not one.closed), None)
+
+
 def packed_message(what: str, value: object) -> bytes:
-    """Raises `UsageError` that says what of it cannot travel."""
+    """Pack a value. Raise `UsageError` that names the part that cannot be sent."""
     try:
         return pack(value)
     except CheckpointError as error:
@@ -46,7 +60,10 @@ def packed_message(what: str, value: object) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRef:
-    """An actor in a cluster. It can be sent in messages, and works in any client and host of that cluster."""
+    """An actor in a cluster.
+
+    It can be sent in messages, and works in any client and host of that cluster.
+    """
 
     cluster: str
     host: str
@@ -54,15 +71,24 @@ class RemoteRef:
     id: str
 
     def tell(self, message: object) -> None:
-        """Put a message into the mailbox, and do not wait. Whether it came is not told: the actor may be gone."""
+        """Put a message into the mailbox, without waiting.
+
+        Delivery is not confirmed: the actor may be gone.
+        """
         self._post("tell", [self.id, message])
 
     async def send(self, message: object) -> None:
-        """The awaiting tell: the message is in the mailbox when this returns. Raises `ActorDeadError`, `HostLost`."""
+        """Put a message into the mailbox, and wait until it is there.
+
+        Raises `ActorDeadError` or `HostLost`.
+        """
         await self._answer("send", [self.id, message])
 
     async def request(self, message: object, *, timeout: float | None = None) -> Any:
-        """Send a message, and wait for the reply. Raises the handler's exception, `ActorDeadError`, `HostLost` or `AskTimeout`."""
+        """Send a message, and wait for the reply.
+
+        Raises the handler's exception, `ActorDeadError`, `HostLost` or `AskTimeout`.
+        """
         answer = self._answer("ask", [self.id, message, timeout])
         if timeout is None:
             return await answer
@@ -78,21 +104,21 @@ class RemoteRef:
     ask = request
 
     async def stop(self, *, drain: bool = False) -> bool:
-        """Stop it. Returns whether it was alive; one whose host is gone was not."""
+        """Stop the actor. Return whether it was alive; an actor of a lost host was not."""
         try:
             return bool(await self._answer("stop", [self.id, drain]))
         except ActorDeadError:
             return False
 
     async def wait_stopped(self) -> None:
-        """Wait until it has ended, for whatever reason."""
+        """Wait until the actor has ended, for whatever reason."""
         try:
             await self._answer("wait", [self.id])
         except ActorDeadError:
             return
 
     async def is_alive(self) -> bool:
-        """Whether it takes messages."""
+        """Return whether the actor accepts messages."""
         try:
             return bool(await self._answer("alive", [self.id]))
         except ActorDeadError:
@@ -100,12 +126,22 @@ class RemoteRef:
 
     def _post(self, kind: str, said: object) -> Call:
         known = _clients.get(asyncio.get_running_loop(), ())
-        # The one that was there first: what one sender tells an actor has to go through one client, to keep its order.
-        routes = min((one for one in known if one.cluster == self.cluster and not one.closed), key=lambda one: one.serial, default=None)
+        # Use the oldest client: the messages of one sender to an actor must pass through one client
+        # to stay in order.
+        routes = min(
+            (one for one in known if one.cluster == self.cluster and not one.closed),
+            key=lambda one: one.serial,
+            default=None,
+        )
         if routes is None:
-            msg = f"{self!r}: this program is not connected to cluster {self.cluster!r}: async with Cluster.connect({self.cluster!r})."
+            msg = (
+                f"{self!r}: this program is not connected to cluster {self.cluster!r}: async with "
+                f"Cluster.connect({self.cluster!r})."
+            )
             raise UsageError(msg)
-        return routes.link(self.host).post(kind, {"life": self.incarnation}, packed_message(kind, said))
+        return routes.link(self.host).post(
+            kind, {"life": self.incarnation}, packed_message(kind, said)
+        )
 
     async def _answer(self, kind: str, said: object) -> Any:
         call = self._post(kind, said)
@@ -118,13 +154,17 @@ class RemoteRef:
     def _value(self, reply: Reply) -> Any:
         if reply.code == "lost":
             raise self._lost()
-        value = unpack(reply.body)
+        value = unpack(reply.body, opaque=True)
         if reply.code == "error":
             raise value
         return value
 
     def _lost(self) -> HostLost:
-        return HostLost(f"host {self.host!r} is gone, and with it actor {self.id}: actors live in memory. Spawn it again.", actor=self.id)
+        return HostLost(
+            f"host {self.host!r} is gone, and with it actor {self.id}: actors live in memory. "
+            "Spawn it again.",
+            actor=self.id,
+        )
 
 
-register_type(RemoteRef, "understudy.RemoteRef")
+register_type(RemoteRef, "offbook.RemoteRef")

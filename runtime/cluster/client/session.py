@@ -1,6 +1,6 @@
-"""A session in a cluster: a conversation that lasts, on the host to which its id belongs.
+"""A session in a cluster: a lasting conversation, on the host that its id belongs to.
 
-Owns: what users do with it from a client. It must never keep anything of it.
+The client stores nothing of it.
 """
 
 from __future__ import annotations
@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ...codec.packing import pack, unpack
+from ...codec.packing import pack
 from ...data.chat import Message, new_id
 from ...durability.leases import Busy
 from ...errors import UsageError
 from ...session import check_busy, check_session_id, check_start
 from ...sessions.session_policy import SessionPolicyLike
 from ...sessions.turn import Start
-from ..host_list import HostList
 from ..run_form import pack_run, packed_policy
-from ..transport import HostGone
+from .line import Entry, ask
 from .run import ClusterRun
 
 if TYPE_CHECKING:
@@ -28,17 +27,29 @@ __all__ = ["ClusterSession", "placed"]
 
 
 class ClusterSession:
-    """One conversation. Messages that one client sends are worked on in the order sent."""
+    """One conversation. Messages from one client are handled in the order sent."""
 
     __slots__ = ("_how", "_routes", "id")
 
-    def __init__(self, routes: Routes, session_id: str, busy: Busy, policy: SessionPolicyLike | str, start: Start) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        session_id: str,
+        busy: Busy,
+        policy: SessionPolicyLike | str,
+        start: Start,
+    ) -> None:
         check_session_id(session_id)
         check_busy(busy)
         check_start(start)
         self.id = session_id
         self._routes = routes
-        self._how = {"id": session_id, "busy": busy, "policy": packed_policy(policy), "start": start}
+        self._how = {
+            "id": session_id,
+            "busy": busy,
+            "policy": packed_policy(policy),
+            "start": start,
+        }
 
     def __repr__(self) -> str:
         return f"<ClusterSession {self.id!r}>"
@@ -50,39 +61,36 @@ class ClusterSession:
             raise UsageError(msg)
         return self.run((Message("user", text),), **run_options)
 
-    def run(self, messages: str | Message | Sequence[Message], **run_options: Unpack[TurnOptions]) -> ClusterRun:
-        """Send messages. The run is given what was said before."""
+    def run(
+        self, messages: str | Message | Sequence[Message], **run_options: Unpack[TurnOptions]
+    ) -> ClusterRun:
+        """Send messages. The run receives the earlier conversation."""
         run_id = run_options.setdefault("run_id", None) or new_id()
         run_options["run_id"] = run_id
         body = pack_run("session.run", messages, run_options, self._how)
-        return ClusterRun(self._routes, "run", self.id, run_id, body, run_options.get("checkpoint_id") or run_id)
+        return ClusterRun(
+            self._routes,
+            "run",
+            self.id,
+            run_id,
+            body,
+            run_options.get("checkpoint_id") or run_id,
+            in_order=self._how["busy"] == "queue",
+        )
 
     async def history(self) -> tuple[Message, ...]:
-        """All that was said, oldest first."""
+        """Return the whole conversation, oldest message first."""
         return tuple(await placed(self._routes, "history", self.id, [self.id]))
 
     async def values(self) -> dict[str, Any]:
-        """The session values, as the last turn has left them."""
+        """Return the session values after the last turn."""
         return dict(await placed(self._routes, "values", self.id, [self.id]))
 
     async def clear(self) -> None:
-        """Forget all that was said, and the values."""
+        """Delete the conversation and the values."""
         await placed(self._routes, "clear", self.id, [self.id])
 
 
 async def placed(routes: Routes, kind: str, key: str, said: object) -> Any:
-    """Ask the host of a key for what may be asked for twice."""
-    body = pack(said)
-    while True:
-        link, head = await routes.wait_for_host(key)
-        try:
-            reply = await link.post(kind, head, body).reply()
-        except HostGone as gone:
-            routes.lost(gone)
-            continue
-        if reply.code == "error":
-            raise unpack(reply.body)
-        if reply.code == "ok":
-            return unpack(reply.body)
-        if reply.code == "moved":
-            routes.learn(HostList.of(unpack(reply.body)))
+    """Send an idempotent request to the host of a key."""
+    return await ask(routes, key, Entry(kind, pack(said), f"{kind} of {key!r}"), in_order=False)

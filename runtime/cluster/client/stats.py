@@ -1,7 +1,4 @@
-"""What a cluster does, at one instant.
-
-Owns: these records. They must never change after they were made.
-"""
+"""The statistics of a cluster at one instant, as immutable records."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _SUMS: Final = ("runs", "waiting", "actors", "queued", "recovered")
 
 @dataclass(frozen=True, slots=True)
 class HostStats:
-    """One host."""
+    """The statistics of one host."""
 
     name: str
     state: str
@@ -29,25 +26,25 @@ class HostStats:
     version: str | None = None
     runs: int = 0
     waiting: int = 0
-    """Messages of sessions that wait until those before them are done."""
+    """Session messages that wait for earlier ones."""
     actors: int = 0
     queued: int = 0
     """Messages in the mailboxes."""
     events: int = 0
-    """That were sent to clients since this life of the host began."""
+    """Events sent to clients since this incarnation of the host started."""
     recovered: int = 0
     orphans: int = 0
-    """Runs that no host works on, and that this one has seen at its last look, and left to others."""
+    """Runs without a host that this host saw at its last check, and left to other hosts."""
     resident: int = 0
     """Bytes of memory."""
     idle: float = 0.0
-    """Seconds since its loop has had its last turn, when it answered."""
+    """Seconds since the last turn of its event loop, when it answered."""
     problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterStats:
-    """All hosts, and their sums."""
+    """The statistics of all hosts, and their sums."""
 
     cluster: str
     hosts: tuple[HostStats, ...]
@@ -63,10 +60,12 @@ class ClusterStats:
 
 
 def stats_of(cluster: str, answers: dict[str, Control | None]) -> ClusterStats:
-    """Of what the hosts say; one that does not answer is suspect."""
+    """Make the statistics from the hosts' answers. A host that does not answer is suspect."""
     hosts = tuple(_host(name, said) for name, said in sorted(answers.items()))
     sums = {name: sum(getattr(one, name) for one in hosts) for name in _SUMS}
-    return ClusterStats(cluster, hosts, **sums, orphans=max((one.orphans for one in hosts), default=0))
+    return ClusterStats(
+        cluster, hosts, **sums, orphans=max((one.orphans for one in hosts), default=0)
+    )
 
 
 def _host(name: str, said: Control | None) -> HostStats:
@@ -76,5 +75,14 @@ def _host(name: str, said: Control | None) -> HostStats:
     numbers = {field: counts.get(field, 0) for field in (*_SUMS, "orphans", "resident")}
     version = ClusterSpec.read(said.spec).version
     return HostStats(
-        name, said.state, said.node, said.pid, said.incarnation, version, **numbers, events=counts.get("sent", 0), idle=said.idle, problem=said.problem
+        name,
+        said.state,
+        said.node,
+        said.pid,
+        said.incarnation,
+        version,
+        **numbers,
+        events=counts.get("sent", 0),
+        idle=said.idle,
+        problem=said.problem,
     )

@@ -1,13 +1,13 @@
-"""A host: the process in which runs, sessions and actors of a cluster live.
+"""A host: the process that contains runs, sessions and actors of a cluster.
 
-    play             one run, for a client somewhere else
-    runs             the runs that clients have asked for, and the lines of sessions
-    actors           the actors that were spawned from elsewhere
-    clients          the links of clients, and which client is gone
-    takeover         what lost hosts have left
-    requests         what clients ask, each kind with what does it
-    host             one incarnation, from its entry to its end
-    life             incarnation after incarnation, in one process
+    play              one run, for a remote client
+    runs              the runs that clients have requested, and the lines of sessions
+    actors            the actors that were spawned remotely
+    clients           the links of clients, and the detection of lost clients
+    takeover          the work that lost hosts have left
+    requests          the handlers of clients' requests
+    host              one incarnation, from its entry to its end
+    life              incarnation after incarnation, in one process
 
-It must never know Ray: what it needs is in `transport`.
+It does not depend on Ray, only on the interface in `transport`.
 """

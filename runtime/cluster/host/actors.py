@@ -1,7 +1,8 @@
-"""The actors that were spawned in a host from elsewhere.
+"""The actors of a host that were spawned remotely.
 
-Owns: them, by their ids, and the end of those that a key has called and that were idle for long. They live in memory: with the host, they are gone.
-It must never load a class that the cluster does not let in.
+They are found by their ids. Actors identified by a key are stopped when they have been idle for
+long. Actors live in memory: they are lost with the host. Only classes that the cluster allows are
+loaded.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...actor.actor import Actor
+from ...codec.packing import pack
 from ...data.chat import new_id
 from ...errors import ActorDeadError, UsageError
 from ..names import load_allowed
@@ -24,12 +26,13 @@ __all__ = ["HostActors"]
 
 
 class _Keyed:
-    """An actor that a key calls, and that is stopped when it was not asked for a while."""
+    """An actor identified by a key, which is stopped when it has been idle for a while."""
 
-    __slots__ = ("idle", "name", "timer", "used")
+    __slots__ = ("arguments", "idle", "name", "timer", "used")
 
-    def __init__(self, name: str, idle: float) -> None:
+    def __init__(self, name: str, arguments: bytes, idle: float) -> None:
         self.name = name
+        self.arguments = arguments
         self.idle = idle
         self.used = 0.0
         self.timer: asyncio.TimerHandle | None = None
@@ -48,10 +51,13 @@ class HostActors:
         return len(self._refs)
 
     def spawn(self, class_name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-        """Spawn an actor of that class. Returns its id."""
+        """Spawn an actor of that class. Return its id."""
         actor_class = load_allowed(class_name, self._allow, "spawn")
         if not isinstance(actor_class, type) or not issubclass(actor_class, Actor):
-            msg = f"spawn({class_name!r}): that is a {type(actor_class).__name__}, and no class of actors. Name a subclass of understudy.runtime.Actor."
+            msg = (
+                f"spawn({class_name!r}): that is a {type(actor_class).__name__}, and no class of "
+                "actors. Name a subclass of offbook.runtime.Actor."
+            )
             raise UsageError(msg)
         ref = self._system.spawn(actor_class, *args, **kwargs)
         actor_id = new_id()
@@ -69,20 +75,33 @@ class HostActors:
             raise ActorDeadError(msg)
         return ref
 
-    def keyed(self, class_name: str, key: str, args: Sequence[Any], kwargs: dict[str, Any], idle: float) -> ActorRef[Any]:
-        """The actor of that class which the key calls: spawned, if it is not here."""
+    def keyed(
+        self, class_name: str, key: str, args: Sequence[Any], kwargs: dict[str, Any], idle: float
+    ) -> ActorRef[Any]:
+        """Return the actor of that class that the key identifies; spawn it if it is not here.
+
+        Raises `UsageError` if it was spawned with other arguments.
+        """
+        arguments = pack([list(args), sorted(kwargs.items())])
         keyed = self._keyed.get((class_name, key))
         if keyed is None or keyed.name not in self._refs:
             if keyed is not None and keyed.timer is not None:
                 keyed.timer.cancel()
-            keyed = self._keyed[class_name, key] = _Keyed(self.spawn(class_name, args, kwargs), idle)
+            actor_id = self.spawn(class_name, args, kwargs)
+            keyed = self._keyed[class_name, key] = _Keyed(actor_id, arguments, idle)
+        elif keyed.arguments != arguments:
+            msg = (
+                f"actor({class_name!r}, key={key!r}): the arguments must be those that the actor "
+                "of this key was spawned with, and they differ. Pass the same ones, or another key."
+            )
+            raise UsageError(msg)
         keyed.used = self._system.loop.time()
         if keyed.timer is None:
             keyed.timer = self._system.loop.call_later(keyed.idle, self._look, class_name, key)
         return self._refs[keyed.name]
 
     def _look(self, class_name: str, key: str) -> None:
-        """Stop it, if it was idle for as long as that."""
+        """Stop the actor if it has been idle for its idle time."""
         keyed = self._keyed[class_name, key]
         left = keyed.used + keyed.idle - self._system.loop.time()
         ref = self._refs.get(keyed.name)

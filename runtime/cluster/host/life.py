@@ -1,6 +1,8 @@
-"""A host, life after life: when one is over, because the store has lost or revoked its owner, another one begins in the same process.
+"""The incarnations of a host, one after the other in the same process.
 
-Owns: the process's part: what is said while no life is up, the waits between tries, and the end for good. It must never let two lives overlap.
+One ends when the store has lost or revoked its owner; then the next one starts. Two incarnations
+never overlap. The process answers while none is up, pauses between attempts, and ends for good on
+request.
 """
 
 from __future__ import annotations
@@ -33,22 +35,30 @@ _JITTER: Final = 0.2
 
 
 class HostLife:
-    """What a process that is a host does, from its start to its end."""
+    """The life of a host's process, from its start to its end."""
 
-    def __init__(self, spec: bytes, name: str, transport: Transport, *, node: str = "", make_system: MakesSystem | None = None) -> None:
+    def __init__(
+        self,
+        spec: bytes,
+        name: str,
+        transport: Transport,
+        *,
+        node: str = "",
+        make_system: MakesSystem | None = None,
+    ) -> None:
         self._spec = ClusterSpec.read(spec)
         self._name = name
         self._transport = transport
         self.board = ControlBoard(name, os.getpid(), node, spec)
         self._make_system = make_system or (lambda lease: ActorSystem(name, lease_seconds=lease))
-        self._host: ClusterHost | None = None  # the present life, while it is up
-        self._tried = asyncio.Event()  # whether the first try has come to something
+        self._host: ClusterHost | None = None  # the current incarnation, while it is up
+        self._tried = asyncio.Event()  # whether the first attempt has succeeded or failed
         self._problem: Exception | None = None
         self._leaving = asyncio.Event()
         self._ended = asyncio.Event()
 
     async def live(self) -> None:
-        """Live until `end()` is called."""
+        """Run incarnations until `end()` is called."""
         wait = _FIRST_WAIT
         try:
             while not self._leaving.is_set():
@@ -56,9 +66,17 @@ class HostLife:
                 if problem is None:
                     wait = _FIRST_WAIT
                     continue
-                self._problem, self.board.problem = problem, f"{type(problem).__name__}: {text_of(problem)}"
+                self._problem, self.board.problem = (
+                    problem,
+                    f"{type(problem).__name__}: {text_of(problem)}",
+                )
                 self._tried.set()
-                loggers.cluster.error("Host %s could not be up, and tries again in about %.0f s: %s", self._name, wait, self.board.problem)
+                loggers.cluster.error(
+                    "Host %s could not be up, and tries again in about %.0f s: %s",
+                    self._name,
+                    wait,
+                    self.board.problem,
+                )
                 await self._pause(jittered(wait, _JITTER))
                 wait = min(2 * wait, _LAST_WAIT)
         finally:
@@ -71,7 +89,7 @@ class HostLife:
             return
 
     async def _live_once(self) -> Exception | None:
-        """One life. Returns what has kept it from being up, or None if it was."""
+        """Run one incarnation. Return the problem that prevented it from being up, or None."""
         system = self._make_system(self._spec.limits.lease_seconds)
         was_up = False
         try:
@@ -92,9 +110,14 @@ class HostLife:
                     await system.stop()
             finally:
                 await host.close_opened()
-        except Exception as problem:  # noqa: BLE001 -- the factory's, or the store's: said, and tried again
+        except Exception as problem:  # noqa: BLE001 -- logged and retried
             if was_up:
-                loggers.cluster.error("Host %s has not ended its life in good order: %s: %s", self._name, type(problem).__name__, text_of(problem))
+                loggers.cluster.error(
+                    "Host %s has not ended its life in good order: %s: %s",
+                    self._name,
+                    type(problem).__name__,
+                    text_of(problem),
+                )
                 return None
             return problem
         return None
@@ -106,14 +129,14 @@ class HostLife:
             self._host.ended.set()
         await self._ended.wait()
 
-    # --- what comes from outside ---
+    # --- calls from outside ---
 
     def control(self) -> bytes:
-        """From any thread."""
+        """Return the control answer. Any thread may call this."""
         return self.board.answer()
 
     async def call(self, what: str, data: bytes) -> bytes:
-        """One of the few calls that are no requests."""
+        """Handle one of the few calls that are not requests."""
         if what == "started":
             await self._tried.wait()
             return pack(self._problem)
@@ -124,13 +147,19 @@ class HostLife:
         if what == "end":
             await self.end()
             return pack(None)
-        raise HostGone(self._name, self.board.incarnation, f"host {self._name!r} does not know what {what!r} is")
+        raise HostGone(
+            self._name,
+            self.board.incarnation,
+            f"host {self._name!r} does not know what {what!r} is",
+        )
 
-    def take(self, client: str, link: str, number: int, data: bytes) -> None:
-        if self._host is not None:
-            self._host.take(client, link, number, data)
+    async def take(self, client: str, link: str, number: int, data: bytes) -> bytes:
+        host = self._host
+        return b"" if host is None else await host.take(client, link, number, data)
 
-    async def replies(self, client: str, link: str, incarnation: str | None) -> AsyncIterator[bytes]:
+    async def replies(
+        self, client: str, link: str, incarnation: str | None
+    ) -> AsyncIterator[bytes]:
         await self._tried.wait()
         if self._host is not None:
             async for batch in self._host.replies(client, link, incarnation):

@@ -1,6 +1,7 @@
-"""What clients ask of a host, each kind with what does it.
+"""The handlers of the clients' requests, by kind.
 
-Owns: which kinds there are, and that a client that asks the wrong host is told so. It must never wait: what takes time is a task of the host.
+A client that asks the wrong host gets a reply with the code `moved`. Handlers never wait; slow work
+runs in a task of the host.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...codec.packing import pack, unpack
 from ...errors import UsageError
-from .play import ELSEWHERE
+from .clients import ELSEWHERE
 
 if TYPE_CHECKING:
     from ..link_order import Request
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["LOST", "MOVED", "Requests"]
 
 MOVED: Final = "moved"
-"""The code of a reply: this belongs to another host, by the newer list that comes with it."""
+"""The code of a reply: the key belongs to another host, by the newer list in the reply."""
 
 LOST: Final = "lost"
-"""The code of a reply: what was asked for was in another life of this host."""
+"""The code of a reply: the requested object was in another incarnation of this host."""
 
-_PLACED: Final = frozenset(("run", "keyed", "clear"))
+_PLACED: Final = frozenset(("run", "resume", "retry", "follow", "keyed", "clear"))
 
 
 class Requests:
@@ -53,37 +54,46 @@ class Requests:
             "history": lambda said: host.runs.in_session(said[0], "history"),
             "values": lambda said: host.runs.in_session(said[0], "values"),
             "clear": lambda said: host.runs.in_session(said[0], "clear"),
+            "retry": self._retry,
             "list": self._list,
             "recover": self._recover,
         }
 
     def handle(self, port: ClientPort, request: Request) -> None:
-        """Do it, or begin to. Whatever goes wrong is told to who has asked."""
+        """Handle a request, or start a task for it. Any error is returned to the caller."""
         host, kind, head = self._host, request.kind, request.head
         if head.get("life", host.incarnation) != host.incarnation:
             port.answer(request.id, LOST)
-        elif (kind in _PLACED and not host.is_open) or (kind in _PLACED and not head.get("any") and self._belongs_elsewhere(head)):
+        elif (kind in _PLACED and not host.is_open) or (
+            kind in _PLACED and not head.get("any") and self._belongs_elsewhere(head)
+        ):
             port.answer(request.id, MOVED, pack(host.hosts.current.data()))
         elif (now := self._now.get(kind)) is not None:
             try:
                 now(port, request)
-            except Exception as error:  # noqa: BLE001 -- who has asked is told
+            except Exception as error:  # noqa: BLE001 -- returned to the caller
                 port.answer_error(request.id, error)
         elif kind in self._later:
             host.spawn_task(self._answer(port, request), f"{kind} for client {port.name}")
         else:
-            msg = f"this host does not know what {kind!r} is: it is of an earlier version than its client."
+            msg = (
+                f"this host does not know what {kind!r} is: it is of an earlier version than its "
+                "client."
+            )
             port.answer_error(request.id, UsageError(msg))
 
     def _belongs_elsewhere(self, head: dict[str, Any]) -> bool:
-        """Whether the client does not know that the key belongs to another host by now."""
+        """Return whether the key belongs to another host by a list newer than the client's."""
         hosts = self._host.hosts.current
-        return int(head.get("list", 0)) < hosts.number and hosts.placement.first(head.get("key", "")) != self._host.name
+        return (
+            int(head.get("list", 0)) < hosts.number
+            and hosts.placement.first(head.get("key", "")) != self._host.name
+        )
 
     async def _answer(self, port: ClientPort, request: Request) -> None:
         try:
             port.answer_value(request.id, await self._later[request.kind](unpack(request.body)))
-        except Exception as error:  # noqa: BLE001 -- who has asked is told
+        except Exception as error:  # noqa: BLE001 -- returned to the caller
             port.answer_error(request.id, error)
 
     # --- runs ---
@@ -109,7 +119,14 @@ class Requests:
             port.answer(request.id, ELSEWHERE)
             return
         class_name, args, kwargs = unpack(request.body)
-        port.answer_value(request.id, [self._host.actors.spawn(class_name, args, kwargs), self._host.incarnation])
+        port.answer_value(
+            request.id,
+            [
+                self._host.actors.spawn(class_name, args, kwargs),
+                self._host.incarnation,
+                self._host.name,
+            ],
+        )
 
     def _tell(self, port: ClientPort, request: Request) -> None:
         actor_id, message = unpack(request.body)
@@ -149,11 +166,16 @@ class Requests:
 
     # --- the cluster ---
 
+    async def _retry(self, said: Any) -> object:
+        (run_id,) = said
+        await self._host.takeover.retry(run_id)
+        return None
+
     async def _list(self, _said: Any) -> object:
         return (await self._host.hosts.read()).data()
 
     async def _recover(self, said: Any) -> object:
-        """Another host has been drained, or has found what is left of a third one."""
+        """Recover runs, because another host was drained, or has found the runs of a lost one."""
         del said
         await self._host.hosts.read()
         await self._host.takeover.recover()

@@ -1,7 +1,8 @@
-"""The runs of a host that clients have asked for.
+"""The runs of a host that clients have requested.
 
-Owns: how many there are, the line of messages that wait for one session, and what becomes of runs whose client has left. It must never begin two messages of
-one session at once: they would lose their order. (Who may write a session is for the store to say.)
+It limits their number, queues the messages that wait for one session, and handles runs whose client
+has left. Two messages of one session never start at once, because they would lose their order. (The
+store decides who may write a session.)
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from ...codec.packing import pack
-from ...durability.checkpoint import check_checkpoint_id
-from ...errors import ResumeError, SystemDraining
-from ..run_form import policy_of, read_options, read_run
-from .play import ELSEWHERE, Play
+from ...errors import CheckpointNotFound, ResumeError, SystemDraining
+from ..run_form import policy_of, read_checkpoint_id, read_options, read_run
+from .clients import ELSEWHERE
+from .play import Play
 
 if TYPE_CHECKING:
     from ...run.run import Run
@@ -27,11 +28,19 @@ if TYPE_CHECKING:
 __all__ = ["HostRuns"]
 
 _RETRY_AFTER: Final = 1.0
-_OF_RUN: Final = ("checkpoint_id", "session_values", "streaming", "timeout", "labels", "context", "detached")
+_OF_RUN: Final = (
+    "checkpoint_id",
+    "session_values",
+    "streaming",
+    "timeout",
+    "labels",
+    "context",
+    "detached",
+)
 
 
 class HostRuns:
-    """What clients have under way in one incarnation of a host."""
+    """The requests of clients in progress in one incarnation of a host."""
 
     def __init__(
         self,
@@ -43,11 +52,13 @@ class HostRuns:
         self._spec = spec
         self._runner = runner
         self._spawn_task = spawn_task
-        self._look_for = look_for  # takes over what a lost host has left
+        self._look_for = look_for  # takes over the work of a lost host
         self._plays: dict[tuple[str, int], Play] = {}
-        self._lines: dict[str, deque[Play]] = {}  # of sessions that are at work: the messages behind
-        self.quiet = asyncio.Event()  # whether nothing is under way
+        # By session in progress: the messages that wait.
+        self._lines: dict[str, deque[Play]] = {}
+        self.quiet = asyncio.Event()  # set while no request is in progress
         self.quiet.set()
+        self._has_given_up = False
         self.begun = 0
         self.sent = 0
         self.keeps = runner.store is not None and runner.durability != "none"
@@ -63,20 +74,30 @@ class HostRuns:
         return self._plays.get((client, request_id))
 
     def ask(self, port: ClientPort, request: Request) -> None:
-        """A client asks for a run. It is answered when that has ended."""
-        limits = self._spec.limits
-        if len(self._plays) >= limits.max_runs + limits.max_waiting:
+        """Start or queue a requested run. The client is answered when it has ended."""
+        limits, accepted = self._spec.limits, bool(request.head.get("again"))
+        if not accepted and len(self._plays) >= limits.max_runs + limits.max_waiting:
             port.answer(request.id, "busy", pack(_RETRY_AFTER))
             return
         try:
             play = Play(port, request, read_run(request.body))
-        except Exception as error:  # noqa: BLE001 -- whatever is wrong with it, who has asked is told
+        except Exception as error:  # noqa: BLE001 -- returned to the caller
             port.answer_error(request.id, error)
             return
+        if port.is_sent_on(*play.keys):
+            port.send_on(request.id, play.keys)
+            return
         session = play.said.get("session")
-        line = self._lines.get(session["id"]) if session is not None and session.get("busy") == "queue" else None
+        line = (
+            self._lines.get(session["id"])
+            if session is not None and session.get("busy") == "queue"
+            else None
+        )
         at_work = len(self._plays) - self.waiting
-        if (line is None and at_work >= limits.max_runs) or (line is not None and self.waiting >= limits.max_waiting):
+        if not accepted and (
+            (line is None and at_work >= limits.max_runs)
+            or (line is not None and self.waiting >= limits.max_waiting)
+        ):
             port.answer(request.id, "busy", pack(_RETRY_AFTER))
             return
         self._plays[port.name, request.id] = play
@@ -94,20 +115,60 @@ class HostRuns:
             lost = request.head.get("lost")
             if lost:
                 await self._look_for(list(lost), play.run_id)
+            if request.kind == "follow" and not await self._begins_here(play):
+                self._send_on(play)
+                return
             self.begun += 1
             play.began(self._begin(play))
             code, body = await play.finish(self._spec.limits.batch_most)
-            port.answer(request.id, code, body)
+            if code == ELSEWHERE:
+                self._send_on(play, body)
+            else:
+                port.answer(request.id, code, body)
         except SystemDraining:
-            port.answer(request.id, ELSEWHERE)
-        except Exception as error:  # noqa: BLE001 -- setup errors are raised where the run is awaited: there
+            self._send_on(play)
+        except CheckpointNotFound as error:
+            # The host that had the run was drained before the run started, and undid its mark. A
+            # follower is sent to the next host, and a message starts when it is requested again.
+            if request.kind == "run" or (request.kind == "follow" and self._has_given_up):
+                self._send_on(play)
+            else:
+                port.answer_error(request.id, error)
+        except Exception as error:  # noqa: BLE001 -- raised where the run is awaited
             port.answer_error(request.id, error)
         finally:
             self.sent += play.sent
             self._forget(play)
             self._begin_next(play)
 
+    async def _begins_here(self, play: Play) -> bool:
+        """Wait for the requests that may start that run. Return False if one was sent on."""
+        begins = not play.port.is_sent_on(*play.keys)
+        for other in list(self._plays.values()):
+            if other.run_id == play.run_id and other.request.kind != "follow":
+                await other.settled.wait()
+                begins = begins and other.run is not None
+        return begins
+
+    def _send_on(self, play: Play, body: bytes = b"") -> None:
+        """Make the client send a request, and its later ones in the line, to another host.
+
+        The later ones must not start here, because they would overtake it.
+        """
+        play.port.send_on(play.request.id, play.keys, body)
+        session = play.said.get("session")
+        line = self._lines.get(session["id"], ()) if session is not None else ()
+        for behind in [one for one in line if one.client == play.client]:
+            self._give_back(behind)
+
+    def _give_back(self, play: Play) -> None:
+        """Make the client send a waiting message to another host."""
+        self._lines[play.said["session"]["id"]].remove(play)
+        self._forget(play)
+        play.port.send_on(play.request.id, play.keys)
+
     def _forget(self, play: Play) -> None:
+        play.settled.set()
         self._plays.pop((play.client, play.request.id), None)
         if not self._plays:
             self.quiet.set()
@@ -126,7 +187,7 @@ class HostRuns:
             del self._lines[session["id"]]
 
     def _begin(self, play: Play) -> Run:
-        """Begin it on the Runner, or look on at it, if it is known by its id."""
+        """Start the run on the Runner, or attach to it if its id is known."""
         said, runner, kind = play.said, self._runner, play.request.kind
         if kind == "follow":
             play.is_kept = True
@@ -143,19 +204,37 @@ class HostRuns:
                 options["session_id"] = said["session_id"]
             return runner.run(said["messages"], **options)
         policy = policy_of(session.get("policy"), self._spec.allow)
-        return runner.session(session["id"], busy=session["busy"], policy=policy, start=session["start"]).run(said["messages"], **options)
+        return runner.session(
+            session["id"], busy=session["busy"], policy=policy, start=session["start"]
+        ).run(said["messages"], **options)
 
     def _resume(self, play: Play) -> Run:
+        """Resume a run with an answer.
+
+        An answer that is sent again, because its host was lost or drained, has the id of the first.
+        The store knows whether it has it.
+        """
         said, runner = play.said, self._runner
         play.is_kept = True
-        if play.request.head.get("again"):  # it was asked for before, of a host that is lost: most probably it is on its way
-            run_id, _, _ = said["checkpoint_id"].partition("@")
-            return runner.attach(check_checkpoint_id(run_id), after=said.get("after", 0))
+        answer_id = said.get("answer_id")
+        if "verdict" in said:
+            interrupt, approves, what = said["verdict"]
+            return (
+                runner.approve(interrupt, what, answer_id=answer_id)
+                if approves
+                else runner.deny(interrupt, what, answer_id=answer_id)
+            )
         options = read_options(said, "session_values", "streaming", "timeout", "context")
-        return runner.resume(said["checkpoint_id"], said.get("targets"), data=said.get("data"), **options)
+        return runner.resume(
+            read_checkpoint_id(said),
+            said.get("targets"),
+            data=said.get("data"),
+            answer_id=answer_id,
+            **options,
+        )
 
     async def in_session(self, session_id: str, what: str) -> object:
-        """What a session holds, or that it is to hold nothing any more."""
+        """Read or clear a session."""
         session = self._runner.session(session_id)
         if what == "history":
             return await session.history()
@@ -173,9 +252,8 @@ class HostRuns:
                 play.client_left()
 
     def give_up(self) -> None:
-        """The host takes no part any more: what waits in a line is for another one."""
+        """Give up the waiting messages, because the host is leaving."""
+        self._has_given_up = True
         for line in self._lines.values():
-            while line:
-                play = line.popleft()
-                self._forget(play)
-                play.port.answer(play.request.id, ELSEWHERE)
+            for play in list(line):
+                self._give_back(play)

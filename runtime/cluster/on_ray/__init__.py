@@ -1,8 +1,10 @@
-"""Ray: where the processes of hosts come from, and how bytes get to them.
+"""Ray: the source of the hosts' processes, and the transport of bytes to them.
 
-    environment      the package, its version, its settings, what is said of safety
-    actor            the process of a host
-    transport        the way to the hosts
+    environment       the package, its version, its settings, and the safety warning
+    calls             blocking calls of Ray, with a limit
+    actor             the process of a host
+    connection        the connection of this process to Ray
+    transport         the connection to the hosts
 
-It must never be imported by what is not about to use a cluster: Ray takes half a second.
+It is imported only when a cluster is used, because importing Ray takes half a second.
 """

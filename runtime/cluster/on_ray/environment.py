@@ -1,6 +1,6 @@
-"""Ray, if it is there: the version that is needed, the settings without which a program would end with its head, and what is said of safety.
+"""The Ray package: its version, its settings, and a warning about safety.
 
-Owns: what is checked before anything is started. It must never be imported but when a cluster is used.
+It is imported only when a cluster is used.
 """
 
 from __future__ import annotations
@@ -15,44 +15,54 @@ from ...log import loggers
 
 __all__ = ["NAMESPACE", "check_safety", "import_ray", "prepare"]
 
-NAMESPACE: Final = "understudy"
+NAMESPACE: Final = "offbook"
 _LEAST: Final = (2, 60)
 _RECONNECT: Final = "RAY_gcs_rpc_server_reconnect_timeout_s"
 _RECONNECT_SECONDS: Final = "600"
 
 
 def import_ray() -> Any:
-    """The package. Raises `UsageError` that says how to get it."""
+    """Return the Ray package. Raise `UsageError` with installation advice."""
     try:
         ray = importlib.import_module("ray")
     except ImportError as error:
-        msg = "a cluster runs on Ray, which is not installed: pip install 'understudy[ray]'."
+        msg = "a cluster runs on Ray, which is not installed: pip install 'offbook[ray]'."
         raise UsageError(msg) from error
     found = tuple(int(part) for part in ray.__version__.split(".")[:2])
     if found < _LEAST:
-        msg = f"a cluster needs Ray {'.'.join(map(str, _LEAST))} or newer, and {ray.__version__} is installed: pip install -U 'understudy[ray]'."
+        msg = (
+            f"a cluster needs Ray {'.'.join(map(str, _LEAST))} or newer, and {ray.__version__} is "
+            "installed: pip install -U 'offbook[ray]'."
+        )
         raise UsageError(msg)
     return ray
 
 
 def prepare() -> None:
-    """Let this process outlive the head of the Ray cluster for ten minutes: it would end after one, with no exception."""
+    """Let this process outlive Ray's head for ten minutes; by default it ends after one."""
     if _RECONNECT not in os.environ:
         os.environ[_RECONNECT] = _RECONNECT_SECONDS
-        loggers.cluster.info("%s=%s is set: without it, Ray ends this process when the head is away for a minute.", _RECONNECT, _RECONNECT_SECONDS)
+        loggers.cluster.info(
+            "%s=%s is set: without it, Ray ends this process when the head is away for a minute.",
+            _RECONNECT,
+            _RECONNECT_SECONDS,
+        )
 
 
 def check_safety(address: str) -> None:
-    """Warn, if each process that reaches the address may run code on every node."""
+    """Warn if every process that reaches the address may run code on every node."""
     host = address.rpartition(":")[0].strip("[]") or address
     try:
         is_here = ipaddress.ip_address(host).is_loopback
     except ValueError:
         is_here = host == "localhost"
-    guarded = os.environ.get("RAY_AUTH_MODE", "").lower() == "token" or os.environ.get("RAY_USE_TLS", "") not in ("", "0")
+    guarded = os.environ.get("RAY_AUTH_MODE", "").lower() == "token" or os.environ.get(
+        "RAY_USE_TLS", ""
+    ) not in ("", "0")
     if not is_here and not guarded:
         loggers.cluster.warning(
-            "The Ray cluster at %s asks no client who it is: one that reaches its ports can run code on every node. Keep it in a network of its own, and set "
+            "The Ray cluster at %s asks no client who it is: one that reaches its ports can run "
+            "code on every node. Keep it in a network of its own, and set "
             "RAY_AUTH_MODE=token on all nodes and programs; RAY_USE_TLS=1 encrypts what they say.",
             address,
         )

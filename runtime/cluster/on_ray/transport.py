@@ -1,31 +1,36 @@
-"""The way to the hosts through Ray: detached actors in the namespace `understudy`, called with bytes.
+"""The connection to the hosts through Ray: detached actors in the namespace `offbook`.
 
-Owns: Ray's handles, and that no exception of Ray's gets out: what means that a host does not answer is `HostGone`. It must never wait on the loop for what
-Ray does blocking.
+They are called with bytes. An exception of Ray that means that a host does not answer becomes
+`HostGone`. Blocking functions of Ray never run on the event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 from ...errors import UsageError
+from ...log import loggers
 from ..errors import ClusterError
 from ..spec import ClusterSpec
-from ..transport import HostGone
+from ..transport import HostGone, Place
+from .calls import CALL_SECONDS, RayCalls
+from .connection import is_replaced, ray_connection
 from .environment import NAMESPACE, check_safety, import_ray, prepare
 
 __all__ = ["RayTransport", "ray_transport"]
 
+T = TypeVar("T")
+
 _AHEAD: Final = 4
-"""Batches of events that may wait for a slow reader, before the host waits for it."""
+"""Batches of events that may wait for a slow reader before the host waits for it."""
 _MORE_CALLS: Final = 100
+_INIT_SECONDS: Final = 60.0
+_LIST_SECONDS: Final = 5.0
 
 
 def ray_transport(*, may_start: bool) -> RayTransport:
-    """Raises `UsageError` if Ray cannot be used."""
+    """Return the transport. Raise `UsageError` if Ray cannot be used."""
     return RayTransport(import_ray(), may_start=may_start)
 
 
@@ -36,51 +41,77 @@ class RayTransport:
         self._ray = ray
         self._may_start = may_start
         self._started = False
+        self._calls = RayCalls()
+        self._is_client = False  # a host's process never reconnects: Ray ends it with its node
         self._doors: dict[str, RayDoor] = {}
 
-    async def open(self) -> int:
-        """Connect this process to Ray, if it is not. Returns how many nodes there are."""
-        ray = self._ray
+    async def open(self) -> None:
+        """Connect this process to Ray, if it is not."""
         prepare()
-        if not ray.is_initialized():
-            await asyncio.to_thread(self._init)
-        address = ray.get_runtime_context().gcs_address
-        check_safety(address)
-        return sum(bool(node["Alive"]) for node in await asyncio.to_thread(ray.nodes))
+        self._is_client = True
 
-    def _init(self) -> None:
-        """Connect to the cluster that the environment names, or that runs on this machine; `start` makes one, if there is none."""
-        ray, options = self._ray, {"namespace": NAMESPACE, "logging_level": logging.WARNING, "log_to_driver": False}
+        def connect() -> bool:
+            return ray_connection.open(self._ray, may_start=self._may_start)
+
+        what = "connecting to Ray (`ray start --head` starts a Ray cluster)"
+        self._started = await self._calls.call(what, connect, _INIT_SECONDS)
+        check_safety(self._ray.get_runtime_context().gcs_address)
+
+    async def ask(self, what: str, function: Callable[[], T], seconds: float = CALL_SECONDS) -> T:
+        """Call a function that asks Ray's head. Raise `ClusterError`.
+
+        If another Ray cluster has taken the head's place, connect to it, and ask it.
+        """
+        ray, number = self._ray, ray_connection.number
+        if not ray.is_initialized() and self._is_client:
+            await self._calls.call(what, lambda: ray_connection.renew(ray, number))
         try:
-            ray.init(address="auto", **options)
-        except ConnectionError as error:
-            if not self._may_start:
-                msg = "there is no Ray cluster to connect to. Set RAY_ADDRESS, or run on one of its nodes; `ray start --head` makes one."
+            return await self._calls.call(what, lambda: ray_connection.ask(ray, function), seconds)
+        except ray.exceptions.RayError as error:
+            if not (self._is_client and is_replaced(error)):
+                msg = f"{what}: Ray has refused it: {_line(error)}"
                 raise ClusterError(msg) from error
-            ray.init(address="local", include_dashboard=False, **options)
-            self._started = True
+        await self._calls.call(what, lambda: ray_connection.renew(ray, number))
+        try:
+            return await self._calls.call(what, lambda: ray_connection.ask(ray, function), seconds)
+        except ray.exceptions.RayError as error:
+            msg = f"{what}: Ray has refused it: {_line(error)}"
+            raise ClusterError(msg) from error
+
+    def place(self) -> Place:
+        """Return the location of this process, without asking the head."""
+        context = self._ray.get_runtime_context()
+        return Place(context.get_node_id(), context.get_session_name(), dict(context.runtime_env))
 
     async def close(self) -> None:
-        """Leave Ray, if this has made it."""
+        """Disconnect from Ray, if this transport has started it."""
         self._doors.clear()
         if self._started:
             self._started = False
-            await asyncio.to_thread(self._ray.shutdown)
+            await self._calls.call("leaving Ray", self._ray.shutdown, _INIT_SECONDS)
 
     async def names(self, cluster: str) -> list[str]:
-        found = await asyncio.to_thread(self._ray.util.list_named_actors, all_namespaces=True)
+        found = await self.ask(
+            "listing the hosts",
+            lambda: self._ray.util.list_named_actors(all_namespaces=True),
+            _LIST_SECONDS,
+        )
         prefix = f"{cluster}/"
         names = (one["name"] for one in found if one["namespace"] == NAMESPACE)
-        return sorted(name for name in names if name.startswith(prefix) and name.removeprefix(prefix).isdigit())
+        return sorted(
+            name
+            for name in names
+            if name.startswith(prefix) and name.removeprefix(prefix).isdigit()
+        )
 
     def door(self, host: str) -> RayDoor:
         found = self._doors.get(host)
         if found is None:
-            found = self._doors[host] = RayDoor(self._ray, host)
+            found = self._doors[host] = RayDoor(self._ray, host, self)
         return found
 
-    async def start(self, host: str, spec: bytes) -> None:
-        from .actor import actor_class  # noqa: PLC0415 -- the two know each other
+    async def start(self, host: str, spec: bytes, *, avoid: str = "") -> None:
+        from .actor import actor_class  # noqa: PLC0415 -- a circular import
 
         said = ClusterSpec.read(spec)
         limits = said.limits
@@ -91,20 +122,32 @@ class RayTransport:
             "get_if_exists": True,
             "max_restarts": -1,
             "max_task_retries": 0,
-            # Beyond this, Ray blocks calls without a word, those that drain among them.
-            "max_concurrency": limits.max_runs + limits.max_waiting + _MORE_CALLS,
+            # Beyond this, Ray silently blocks calls, including those that drain.
+            "max_concurrency": limits.max_runs
+            + limits.max_waiting
+            + limits.max_clients
+            + _MORE_CALLS,
         }
         options = {"scheduling_strategy": "SPREAD", **said.resources, **said.ray_options}
+        if avoid:
+            selector = options.get("label_selector", {})
+            options["label_selector"] = {**selector, "ray.io/node-id": f"!{avoid}"}
         wrong = sorted(fixed.keys() & options.keys())
         if wrong:
-            msg = f"Cluster.start(ray_options=...): {', '.join(wrong)} cannot be changed: hosts depend on them."
+            msg = (
+                f"Cluster.start(ray_options=...): {', '.join(wrong)} cannot be changed: hosts "
+                "depend on them."
+            )
             raise UsageError(msg)
         try:
-            handle = await asyncio.to_thread(lambda: actor_class(self._ray).options(**options, **fixed).remote(host, spec))
+            handle = await self.ask(
+                f"starting host {host}",
+                lambda: actor_class(self._ray).options(**options, **fixed).remote(host, spec),
+            )
         except (TypeError, ValueError) as error:
             msg = f"Cluster.start(resources=..., ray_options=...): Ray does not take them: {error}"
             raise UsageError(msg) from error
-        self._doors[host] = RayDoor(self._ray, host, handle)
+        self._doors[host] = RayDoor(self._ray, host, self, handle)
 
     async def end(self, host: str, *, again: bool) -> None:
         door = self.door(host)
@@ -112,34 +155,50 @@ class RayTransport:
             handle = await door.find()
         except HostGone:
             return
-        await asyncio.to_thread(self._ray.kill, handle, no_restart=not again)
+        await self.ask(f"ending host {host}", lambda: self._ray.kill(handle, no_restart=not again))
         if not again:
             self._doors.pop(host, None)
 
 
 class RayDoor:
-    """The way to one host."""
+    """The connection to one host."""
 
-    def __init__(self, ray: Any, host: str, handle: Any = None) -> None:
+    def __init__(self, ray: Any, host: str, transport: RayTransport, handle: Any = None) -> None:
         self.host = host
+        self._transport = transport
         self._ray = ray
         self._handle = handle
-        self._gone: tuple[type[BaseException], ...] = (ray.exceptions.RayError,)
+        self._connection = ray_connection.number  # the connection that the handle belongs to
 
     async def find(self) -> Any:
-        """The handle, which holds through all lives of the host."""
-        if self._handle is None:
+        """Return the handle, which is valid for all incarnations of the host."""
+        handle = self._known()
+        if handle is None:
+            what, ray = f"finding host {self.host}", self._ray
             try:
-                self._handle = await asyncio.to_thread(self._ray.get_actor, self.host, NAMESPACE)
+                handle = await self._transport.ask(
+                    what, lambda: ray.get_actor(self.host, NAMESPACE)
+                )
             except ValueError as error:
                 raise HostGone(self.host, None, f"Ray knows no host {self.host!r}") from error
-            except self._gone as error:
-                raise HostGone(self.host, None, f"Ray cannot say where host {self.host!r} is: {error}") from error
-        return self._handle
+            except ClusterError as error:
+                raise HostGone(self.host, None, str(error)) from error
+            self._handle, self._connection = handle, ray_connection.number
+        return handle
 
-    def send(self, client: str, link: str, number: int, data: bytes) -> None:
-        if self._handle is not None:
-            self._handle.take.remote(client, link, number, data)
+    def _known(self) -> Any:
+        return self._handle if self._connection == ray_connection.number else None
+
+    def send(self, client: str, link: str, number: int, data: bytes) -> Awaitable[bytes] | None:
+        handle = self._known()
+        if handle is not None:
+            try:
+                found: Awaitable[bytes] = handle.take.remote(client, link, number, data)
+            except Exception as error:  # noqa: BLE001 -- the batch is lost, and the link notices
+                loggers.cluster.debug("A batch for host %s could not be sent: %s", self.host, error)
+            else:
+                return found
+        return None
 
     def replies(self, client: str, link: str, incarnation: str | None) -> AsyncIterator[bytes]:
         return self._stream("replies", -1, client, link, incarnation)
@@ -149,31 +208,40 @@ class RayDoor:
 
     async def _stream(self, method: str, ahead: int, *arguments: object) -> AsyncIterator[bytes]:
         handle = await self.find()
-        refs = getattr(handle, method).options(num_returns="streaming", _generator_backpressure_num_objects=ahead).remote(*arguments)
+        options = {"num_returns": "streaming", "_generator_backpressure_num_objects": ahead}
         try:
+            refs = getattr(handle, method).options(**options).remote(*arguments)
             async for ref in refs:
                 data: bytes = await ref
                 yield data
-        except self._gone as error:
+        except Exception as error:  # Ray's are of many kinds, and some are bare
             raise self._lost(error) from error
 
     async def control(self) -> bytes:
-        handle = await self.find()
-        try:
-            found: bytes = await handle.control.remote()
-        except self._gone as error:
-            raise self._lost(error) from error
-        return found
+        return await self._answer(lambda handle: handle.control.remote())
 
     async def call(self, what: str, data: bytes) -> bytes:
-        handle = await self.find()
-        try:
-            found: bytes = await handle.call.remote(what, data)
-        except self._gone as error:
-            raise self._lost(error) from error
-        return found
+        return await self._answer(lambda handle: handle.call.remote(what, data))
+
+    async def _answer(self, ask: Callable[[Any], Any]) -> bytes:
+        """Ask the host. If the actor of its name has been ended for good, ask its successor."""
+        for is_last in (False, True):
+            handle = await self.find()
+            try:
+                found: bytes = await ask(handle)
+            except Exception as error:  # Ray's are of many kinds, and some are bare
+                lost = self._lost(error)
+                if is_last or self._known() is not None:
+                    raise lost from error
+            else:
+                return found
+        raise AssertionError
 
     def _lost(self, error: BaseException) -> HostGone:
         if isinstance(error, self._ray.exceptions.ActorDiedError):
-            self._handle = None  # a host of that name that is started some day is another actor
-        return HostGone(self.host, None, str(error).strip().partition("\n")[0])
+            self._handle = None  # a host started later under that name is another actor
+        return HostGone(self.host, None, _line(error))
+
+
+def _line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]

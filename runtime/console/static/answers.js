@@ -7,7 +7,7 @@ import { answerCard } from "./answerform.js";
 
 export function open(root) {
   const list = h("div", { class: "cards" });
-  const nothing = empty("Nothing waits for an answer.");
+  const nothing = empty("No runs wait for an answer.");
   const number = h("span", { class: "quiet" });
   const problem = h("p", { class: "problem", hidden: true });
   const more = h("button", { type: "button", hidden: true }, "More");

@@ -1,7 +1,7 @@
 // The console: which page is shown, the keys, dark and light.
 
 import { h, notice, replace } from "./dom.js";
-import { get } from "./net.js";
+import { get, login } from "./net.js";
 import * as now from "./now.js";
 import * as runs from "./runs.js";
 import * as run from "./run.js";
@@ -40,9 +40,9 @@ function show() {
   try {
     id = decodeURIComponent(rest.join("/"));
   } catch {
-    notice("That address is no address of this console.", true);
+    notice("This address is not a valid address of the console.", true);
   }
-  document.title = `${known?.title ?? id} – understudy console`;
+  document.title = `${known?.title ?? id} – offbook console`;
   open = chosen.page.open(main, { id, query: new URLSearchParams(query ?? "") }) ?? null;
   window.scrollTo(0, 0);
 }
@@ -55,24 +55,24 @@ function setTheme(theme) {
 function otherTheme() {
   const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   const theme = dark ? "light" : "dark";
-  localStorage.setItem("understudy.theme", theme);
+  localStorage.setItem("offbook.theme", theme);
   setTheme(theme);
 }
 
 const KEYS = [
   ["1 – 5", "Now, Runs, To be answered, Sessions, Try"],
-  ["j, k", "the next row, the one before; Enter opens it"],
-  ["/", "to the first field of the page"],
-  ["[, ]", "the view to the left, to the right (of a run)"],
-  ["a, d", "approve or deny what is focused (To be answered)"],
-  ["Enter", "sends what is written; Shift Enter begins a line"],
+  ["j, k", "next or previous row; Enter opens it"],
+  ["/", "focus the first field of the page"],
+  ["[, ]", "previous or next view of a run"],
+  ["a, d", "approve or deny the focused item (To be answered)"],
+  ["Enter", "send the message; Shift+Enter starts a new line"],
   ["t", "dark or light"],
-  ["Esc", "leave a field; back to the list"],
+  ["Esc", "leave a field; go back"],
 ];
 
 function help() {
   const dialog = h("dialog", { class: "help" },
-    h("h2", {}, "Keys"),
+    h("h2", {}, "Keyboard shortcuts"),
     h("dl", {}, KEYS.map(([keys, what]) => [h("dt", {}, h("kbd", {}, keys)), h("dd", {}, what)])),
     h("div", { class: "row end" }, h("button", { type: "button", onclick: () => dialog.close() }, "Close")));
   dialog.addEventListener("close", () => dialog.remove());
@@ -113,28 +113,54 @@ function who(name) {
     field.disabled = true;
     return;
   }
-  field.value = localStorage.getItem("understudy.name") ?? "";
-  field.addEventListener("change", () => localStorage.setItem("understudy.name", field.value.trim()));
+  field.value = localStorage.getItem("offbook.name") ?? "";
+  field.addEventListener("change", () => localStorage.setItem("offbook.name", field.value.trim()));
 }
 
 async function start() {
-  const address = new URL(location.href);
-  if (address.searchParams.has("token")) {  // the browser has a cookie by now: the token need not stay in sight, nor in the history
-    address.searchParams.delete("token");
-    history.replaceState(null, "", address);
-  }
-  setTheme(localStorage.getItem("understudy.theme"));
+  addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) location.reload(); });
+  const token = /^#token=(.*)$/.exec(location.hash)?.[1];
+  if (token) history.replaceState(null, "", location.pathname + location.search);  // the token stays neither in sight nor in the history
+  setTheme(localStorage.getItem("offbook.theme"));
   document.getElementById("theme").addEventListener("click", otherTheme);
   document.getElementById("help").addEventListener("click", help);
   replace(document.getElementById("nav"), PAGES.map((page) => h("a", { href: `#/${page.name}`, data: { name: page.name } }, page.title)));
-  addEventListener("hashchange", show);
-  show();
   try {
-    who((await get("me")).name);
+    if (token) await login(decodeURIComponent(token));
+    const { name } = await get("me");
+    begin(name);
   } catch (error) {
-    who(null);
+    if (error.status === 401) {
+      askToken();
+      return;
+    }
+    begin(null);
     notice(error.message, true);
   }
+}
+
+function begin(name) {
+  who(name);
+  addEventListener("hashchange", show);
+  show();
+}
+
+// The token goes to the server in the body of a request: what stands in addresses comes into the logs of servers.
+function askToken() {
+  const field = h("input", { id: "token", type: "password", name: "token", "aria-label": "The token of this console", autocomplete: "current-password", required: true });
+  const form = h("form", { class: "login" }, h("label", { for: "token" }, "The token of this console"), " ", field, " ", h("button", { type: "submit" }, "Open"));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await login(field.value.trim());
+      begin((await get("me")).name);
+      notice("");
+    } catch (error) {
+      notice(error.status === 401 ? "This is not the token of this console." : error.message, true);
+    }
+  });
+  replace(main, form);
+  field.focus();
 }
 
 start();

@@ -20,7 +20,7 @@ export class EventList {
     this.box = h("div", { class: "events", tabindex: "0", role: "listbox", "aria-label": "Events", onscroll: () => this.later(), onkeydown: (event) => this.key(event) }, this.space);
     this.detail = h("div", { class: "detail" });
     this.number = h("span", { class: "quiet", id: "event-count" });
-    this.search = h("input", { type: "search", placeholder: "agent or text", "aria-label": "Only events with this text", oninput: () => this.filter(this.search.value) });
+    this.search = h("input", { type: "search", placeholder: "agent or text", "aria-label": "Show only events with this text", oninput: () => this.filter(this.search.value) });
     this.earlier = h("button", { type: "button", hidden: true }, "From the beginning");
     this.element = h("div", { class: "eventlist" }, h("div", { class: "row wrap" }, this.search, this.number, this.earlier), this.box, this.detail);
   }
@@ -71,7 +71,7 @@ export class EventList {
 
   render() {
     this.frame = 0;
-    text(this.number, `${this.total.toLocaleString("en")} events${this.left ? `, the last ${this.all.length.toLocaleString("en")} of them here` : ""}`);
+    text(this.number, `${this.total.toLocaleString("en")} events${this.left ? `, the latest ${this.all.length.toLocaleString("en")} shown` : ""}`);
     if (!this.box.clientHeight) return;  // out of sight
     const height = this.shown.length * ROW;
     if (height !== this.height) {

@@ -28,22 +28,46 @@ export const clock = (moment) => new Date(moment * 1000).toLocaleTimeString("en-
 export const date = (moment) => new Date(moment * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 export const short = (value, length = 60) => (value.length > length ? `${value.slice(0, length - 1)}…` : value);
 
-export const status = (value) => h("span", { class: `status ${value}` }, value);
+// The status of a run that is listed as running and that no process works on.
+export const LOST = "no process";
+export const isRunning = (run) => run.status === "running" && !run.is_lost;
+export const statusOf = (run) => (run.is_lost ? LOST : run.status);
+
+export const status = (value) => h("span", { class: `status ${value.replace(" ", "-")}` }, value);
 export function setStatus(element, value) {
   text(element, value);
-  element.className = `status ${value}`;
+  element.className = `status ${value.replace(" ", "-")}`;
 }
 
 export const runLink = (id, label) => h("a", { href: `#/run/${encodeURIComponent(id)}`, class: "id", title: id }, short(label ?? id, 28));
 export const sessionLink = (id) => h("a", { href: `#/session/${encodeURIComponent(id)}`, class: "id", title: id }, short(id, 28));
 
+// JSON text in lines, with each number and string as it stands there.
+function laidOut(value) {
+  const lines = [];
+  let line = "", depth = 0, before = "";
+  for (const [piece] of value.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^ \t\r\n{}[\],:"]+/g)) {
+    const opens = before === "{" || before === "[", closes = piece === "}" || piece === "]";
+    if (closes) depth -= 1;
+    if (opens !== closes && (opens || closes) || before === ",") {
+      lines.push(line);
+      line = "  ".repeat(Math.min(depth, 20));
+    }
+    line += piece === ":" ? ": " : piece;
+    if (piece === "{" || piece === "[") depth += 1;
+    before = piece;
+  }
+  return [...lines, line].join("\n");
+}
+
 export function pretty(value) {
   if (typeof value === "string") {
     try {
-      return JSON.stringify(JSON.parse(value), null, 2);
+      JSON.parse(value); // only to see that it is JSON: what is shown is the text itself, whose numbers a browser would round
     } catch {
       return value;
     }
+    return laidOut(value);
   }
   return JSON.stringify(value, null, 2);
 }
@@ -59,7 +83,7 @@ export function line(event) {
   const message = event.message;
   if (event.error) return `${event.error.type}: ${event.error.message}`;
   if (event.action?.type === "interrupted") return `waits for ${event.action.contexts?.length ?? 1} answer${event.action.contexts?.length === 1 ? "" : "s"}`;
-  if (event.action?.type === "transfer") return `hands over to ${event.action.agent}`;
+  if (event.action?.type === "transfer") return `transfers to ${event.action.agent}`;
   if (message?.tool_calls) return message.tool_calls.map((call) => `${call.name}(${short(call.arguments, 120)})`).join(", ");
   if (message) return message.role === "tool" ? `${message.tool_name ?? "tool"} → ${message.text}` : message.text;
   if (event.delta) return event.delta.text;

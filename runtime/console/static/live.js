@@ -33,7 +33,7 @@ export class LiveRun {
       },
       end: (result) => this.ended(result, first),
       problem: ({ error }) => this.failed(error),
-      closed: () => this.failed("The console was stopped. The run goes on, if it is kept."),
+      closed: () => this.failed("The console was stopped. The run continues if it is stored."),
     }, signal);
   }
 
@@ -67,7 +67,7 @@ export class LiveRun {
     this.final = result.text ?? "";
     setStatus(this.status, result.status);
     const parts = [span((performance.now() - this.begun) / 1000)];
-    if (first) parts.push(`first words after ${span(first / 1000)}`);
+    if (first) parts.push(`first text after ${span(first / 1000)}`);
     parts.push(`${count(result.usage.input_tokens)} + ${count(result.usage.output_tokens)} tokens`);
     text(this.facts, parts.join(", "));
     if (result.error) this.transcript.push([{ kind: "error", agent: result.last_agent, error: result.error }]);

@@ -45,6 +45,11 @@ export async function post(path, body, signal) {
   return checked(await asked(address(path), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal }));
 }
 
+export async function login(token) {
+  const url = new URL("../login", BASE);
+  return checked(await asked(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) }));
+}
+
 // A run's events as they happen, behind number `after`, over lost connections. `on` has a function for each kind: events, end, problem.
 // A page that is not to be seen lets go of its stream, because a browser has only a few for each server, and goes on where it was.
 export function follow(runId, after, on) {
@@ -75,7 +80,7 @@ export function follow(runId, after, on) {
     source.addEventListener("error", (event) => {
       if (event.target.readyState !== EventSource.CLOSED || isOver || event.target !== source) return;
       over();
-      on.problem?.({ error: "The stream of this run cannot be opened." });
+      on.problem?.({ error: "The event stream of this run cannot be opened." });
     });
   };
   const seen = () => {

@@ -5,9 +5,10 @@ import { every, get } from "./net.js";
 import { ago, count, empty, rate, runLink, sessionLink, short, span } from "./forms.js";
 
 const LISTS = [
-  ["working", "At work", "Nothing is at work."],
-  ["waiting", "Waiting for an answer", "Nothing waits."],
-  ["stuck", "Stuck", "Nothing is stuck."],
+  ["working", "Running", "No runs are running."],
+  ["lost", "Without a process", "All running runs have a process."],
+  ["waiting", "Waiting for an answer", "No runs are waiting."],
+  ["stuck", "Stuck", "No runs are stuck."],
 ];
 
 function tile(label, href) {
@@ -22,35 +23,40 @@ const row = (run) => h("li", { data: { row: "" } },
 
 function update(element, run) {
   const waits = run.waiting.map((one) => one.info?.tool_name ?? one.address.at(-1) ?? "").join(", ");
-  text(element.children[3], short(run.error ?? (waits ? `waits: ${waits}` : `${count(run.steps)} events, ${run.last_agent}`), 90));
+  text(element.children[3], short(run.error ?? (waits ? `waiting for: ${waits}` : `${count(run.steps)} events, ${run.last_agent}`), 90));
   text(element.children[4], ago(run.status === "interrupted" ? run.updated : run.started));
 }
 
 export function open(root) {
   const tiles = {
-    running: tile("At work", "#/runs?status=running"), interrupted: tile("Waiting", "#/answers"), stuck: tile("Stuck", "#/runs?status=stuck"),
-    begun: tile("Begun"), failed: tile("Failed", "#/runs?status=failed"), tokens: tile("Tokens"),
+    running: tile("Running", "#/runs?status=running"), interrupted: tile("Waiting", "#/answers"), stuck: tile("Stuck", "#/runs?status=stuck"),
+    begun: tile("Started"), failed: tile("Failed", "#/runs?status=failed"), tokens: tile("Tokens"),
   };
-  const lists = Object.fromEntries(LISTS.map(([name, , nothing]) => [name, { list: h("ul", { class: "list" }), nothing: empty(nothing) }]));
+  const lists = Object.fromEntries(LISTS.map(([name, title, words]) => {
+    const list = h("ul", { class: "list" }), nothing = empty(words);
+    return [name, { list, nothing, section: h("section", { class: "card" }, h("h2", {}, title), list, nothing) }];
+  }));
   const errors = h("ul", { class: "list" });
   const errorsCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Failed in the last minute"), errors);
   const system = h("section", { class: "card" }, h("h2", {}, "System"), empty("…"));
   const problem = h("p", { class: "problem", hidden: true });
   const parts = {
-    facts: h("dl", { class: "facts" }), classes: h("tbody", {}), deepest: h("ul", { class: "list plain" }), nothing: empty("All mailboxes are empty."), idle: empty("There are no actors."),
+    facts: h("dl", { class: "facts" }), classes: h("tbody", {}), deepest: h("ul", { class: "list plain" }), nothing: empty("All mailboxes are empty."), idle: empty("No actors."),
   };
   replace(system, h("h2", {}, "System"), parts.facts,
     h("div", { class: "columns" },
-      h("div", {}, h("h3", {}, "Actors"), parts.table = h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Class"), h("th", {}, "State"), h("th", { class: "number" }, "How many"))), parts.classes), parts.idle),
-      h("div", {}, h("h3", {}, "Deepest mailboxes"), parts.deepest, parts.nothing)));
+      h("div", {}, h("h3", {}, "Actors"), parts.table = h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Class"), h("th", {}, "State"), h("th", { class: "number" }, "Count"))), parts.classes), parts.idle),
+      h("div", {}, h("h3", {}, "Longest mailboxes"), parts.deepest, parts.nothing)));
   replace(root, h("h1", {}, "Now"), problem, h("div", { class: "tiles" }, Object.values(tiles).map((one) => one.element)),
-    h("div", { class: "columns wide" }, LISTS.map(([name, title]) => h("section", { class: "card" }, h("h2", {}, title), lists[name].list, lists[name].nothing))), errorsCard, system);
+    h("div", { class: "columns wide" }, Object.values(lists).map((one) => one.section)), errorsCard, system);
 
   function show(found) {
     problem.hidden = !found.problem;
     text(problem, found.problem);
     const { runs, more, recent } = found;
-    tiles.running.set(count(runs.running, more.includes("running")));
+    const lost = found.lost.length;
+    tiles.running.set(count(runs.running - lost, more.includes("running")), lost ? `${count(lost)} without a process` : "");
+    lists.lost.section.hidden = !lost;
     tiles.interrupted.set(count(runs.interrupted, more.includes("interrupted")), "", runs.interrupted ? "warn" : "");
     tiles.stuck.set(count(runs.stuck, more.includes("stuck")), "", runs.stuck ? "bad" : "");
     if (recent) {
@@ -72,7 +78,7 @@ export function open(root) {
     const facts = [
       ["name", `${found.name} (${found.state})`], ["actors", count(found.actors)], ["messages", `${count(found.handled)} handled, ${rate(found.handled_per_second)}/s`],
       ["queued", count(found.queued)], ["restarts", count(found.restarts)], ["dead letters", count(found.dead_letters)],
-      ["threads", `${count(found.worker_threads)} busy, ${count(found.waiting_calls)} calls wait`],
+      ["threads", `${count(found.worker_threads)} busy, ${count(found.waiting_calls)} calls waiting`],
       ["slowest handler", slowest ? `${slowest.actor} ${slowest.handler}: ${span(slowest.seconds)}` : "–"],
     ];
     keyed(parts.facts, facts, ([name]) => name, ([name]) => h("div", {}, h("dt", {}, name), h("dd", {})), (element, [, value]) => text(element.lastChild, value));

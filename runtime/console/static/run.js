@@ -2,15 +2,16 @@
 
 import { attempt, h, notice, replace, sure, text } from "./dom.js";
 import { every, follow, get, post } from "./net.js";
-import { ago, count, date, empty, json, sessionLink, setStatus, span, tokens } from "./forms.js";
+import { ago, count, date, empty, isRunning, json, sessionLink, setStatus, span, statusOf, tokens } from "./forms.js";
 import { answerCard, answered } from "./answerform.js";
 import { EventList } from "./eventlist.js";
+import { ModelCalls } from "./modelcalls.js";
 import { Timeline } from "./timeline.js";
 import { Transcript } from "./transcript.js";
 import { Tree } from "./tree.js";
 
 const LATEST = 5000;  // events of a long run that are looked at first
-const VIEWS = [["said", "Transcript"], ["events", "Events"], ["timeline", "Timeline"], ["values", "Values"], ["steps", "Steps"]];
+const VIEWS = [["said", "Transcript"], ["events", "Events"], ["timeline", "Timeline"], ["values", "Values"], ["calls", "Model calls"], ["steps", "Steps"]];
 
 export function open(root, { id, query }) {
   const page = new RunPage(root, id, query.get("view"));
@@ -35,6 +36,7 @@ class RunPage {
     this.transcript = new Transcript();
     this.events = new EventList();
     this.values = h("div", {});
+    this.calls = new ModelCalls(this.id);
     this.steps = h("div", {});
     this.stopping = [];
   }
@@ -69,7 +71,7 @@ class RunPage {
   async loadAsked() {
     try {
       const asked = await get("run/asked", { id: this.id });
-      if (asked.before) this.transcript.push([{ kind: "custom", agent: "", custom_output: `${count(asked.before)} messages were said before, in its session` }]);
+      if (asked.before) this.transcript.push([{ kind: "custom", agent: "", custom_output: `${count(asked.before)} earlier messages in its session` }]);
       for (const message of asked.messages.slice(asked.before)) this.transcript.said(message.role, message.text);
     } catch (error) {
       if (error.status !== 404 && error.status !== 422) this.trouble(error.message);
@@ -84,12 +86,12 @@ class RunPage {
   build() {
     const { info } = this;
     this.buttons = {
-      mode: h("select", { "aria-label": "How to cancel" }, [["immediate", "at once"], ["after_model", "after the model"], ["after_tools", "after the tools"]].map(([value, words]) => h("option", { value }, words))),
+      mode: h("select", { "aria-label": "How to cancel" }, [["immediate", "immediately"], ["after_model", "after the model call"], ["after_tools", "after the tool calls"]].map(([value, words]) => h("option", { value }, words))),
       cancel: h("button", { type: "button", class: "danger", onclick: () => this.cancel() }, "Cancel"),
       retry: h("button", { type: "button", onclick: () => this.act("retry", "retry", {}) }, "Retry"),
       resume: h("button", { type: "button", onclick: () => this.act("resume", "resume", {}) }, "Resume"),
       again: h("a", { class: "button", href: `#/try?again=${encodeURIComponent(this.id)}` }, "Try again…"),
-      forget: h("button", { type: "button", onclick: () => this.forget() }, "Forget"),
+      forget: h("button", { type: "button", onclick: () => this.forget() }, "Delete"),
     };
     this.tabs = h("div", { class: "tabs", role: "tablist" }, VIEWS.map(([name, title]) => h("button", { type: "button", role: "tab", data: { view: name }, onclick: () => this.turn(name) }, title)));
     this.panel = h("div", { class: "panel", role: "tabpanel" });
@@ -101,29 +103,29 @@ class RunPage {
         h("div", {},
           h("section", { class: "card" }, h("h2", {}, "Agents"), this.tree.element),
           this.whoCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Answered"), this.who),
-          this.savesCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Saves"), this.saves, this.saveForm = h("div", {})))));
+          this.savesCard = h("section", { class: "card", hidden: true }, h("h2", {}, "Checkpoints"), this.saves, this.saveForm = h("div", {})))));
     this.turn(this.view);
     if (!info.can_go_on) this.buttons.again.hidden = true;
   }
 
   show(info) {
-    const changed = !this.shownStatus || this.shownStatus !== info.status || this.shownWaiting !== JSON.stringify(info.waiting.map((one) => one.id));
+    const changed = !this.shownStatus || this.shownStatus !== statusOf(info) || this.shownWaiting !== JSON.stringify(info.waiting.map((one) => one.id));
     this.info = info;
-    setStatus(this.state, info.status);
-    const isRunning = info.status === "running";
-    const end = info.ended ?? (isRunning ? Date.now() / 1000 : info.updated);
+    setStatus(this.state, statusOf(info));
+    const isOpen = info.status === "running";
+    const end = info.ended ?? (isRunning(info) ? Date.now() / 1000 : info.updated);
     const facts = [["agent", info.agent], ["session", info.session_id ? sessionLink(info.session_id) : null], ["begun", `${date(info.started)} (${ago(info.started)})`], [info.ended ? "took" : "for", span(end - info.started)],
       ["tokens", tokens(info.usage)], ["requests", count(info.usage.requests)], ["events", count(Math.max(info.steps, this.seq))], ["last agent", info.last_agent], ["lost processes", info.attempts ? count(info.attempts) : null],
       ["labels", Object.entries(info.labels).map(([name, value]) => h("span", { class: "label" }, `${name}=${value}`))], ["error", info.error ? h("span", { class: "error" }, info.error) : null]];
     replace(this.facts, facts.filter(([, value]) => (Array.isArray(value) ? value.length : value)).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
     const { buttons } = this;
-    buttons.cancel.hidden = buttons.mode.hidden = !isRunning;
+    buttons.cancel.hidden = buttons.mode.hidden = !isOpen;
     buttons.retry.hidden = info.status !== "stuck" || !info.can_go_on;
     buttons.resume.hidden = info.status !== "cancelled" || !info.can_go_on;
-    buttons.forget.hidden = isRunning;
-    this.tree.running(isRunning);
+    buttons.forget.hidden = isOpen;
+    this.tree.running(isRunning(info));
     if (changed) {
-      this.shownStatus = info.status;
+      this.shownStatus = statusOf(info);
       this.shownWaiting = JSON.stringify(info.waiting.map((one) => one.id));
       replace(this.waiting, info.waiting.map((context) => answerCard(info, context, () => this.look(), { withRun: false, canGoOn: info.can_go_on })));
       this.lookAside();
@@ -137,6 +139,7 @@ class RunPage {
     this.show(info);
     if (info.status === "running" && before !== "running") this.watch();
     if (this.view === "timeline" && (info.status === "running" || before === "running")) await this.drawTimeline();
+    if (this.view === "calls" && (info.status === "running" || before === "running")) await this.calls.look();
     if (this.view === "steps" && info.status === "running") await this.moreSteps();
   }
 
@@ -144,8 +147,8 @@ class RunPage {
     try {
       const [saves, notes] = await Promise.all([get("run/saves", { id: this.id }), get("run/answers", { id: this.id })]);
       this.savesCard.hidden = !saves.length;
-      replace(this.saves, saves.map((save, position) => h("li", {}, h("span", { class: "id grow", title: save.id }, `@${save.number}`), h("span", { class: "quiet" }, save.answered ? "answered" : position ? "" : "the last"),
-        this.info.can_go_on ? h("button", { type: "button", title: "go on from here; if it was answered before, as a branch with an id of its own", onclick: (event) => this.goOnFrom(save, event.currentTarget) }, "Resume") : null)));
+      replace(this.saves, saves.map((save, position) => h("li", {}, h("span", { class: "id grow", title: save.id }, `@${save.number}`), h("span", { class: "quiet" }, save.answered ? "answered" : position ? "" : "latest"),
+        this.info.can_go_on ? h("button", { type: "button", title: "resume from here; if it was already answered, as a branch with its own id", onclick: (event) => this.goOnFrom(save, event.currentTarget) }, "Resume") : null)));
       this.whoCard.hidden = !notes.length;
       replace(this.who, answered(notes));
     } catch (error) {
@@ -178,18 +181,19 @@ class RunPage {
   turn(view) {
     this.view = view;
     for (const tab of this.tabs.children) tab.setAttribute("aria-selected", String(tab.dataset.view === view));
-    const element = { said: this.transcript.element, events: this.events.element, timeline: this.timeline.element, values: this.values, steps: this.steps }[view];
+    const element = { said: this.transcript.element, events: this.events.element, timeline: this.timeline.element, values: this.values, calls: this.calls.element, steps: this.steps }[view];
     replace(this.panel, element);
     if (view === "events") this.events.later();
     if (view === "said") this.transcript.toEnd();
     if (view === "timeline") attempt(null, () => this.drawTimeline());
     if (view === "values") attempt(null, () => this.loadValues());
+    if (view === "calls") attempt(null, () => this.calls.look());
     if (view === "steps") attempt(null, () => this.loadSteps());
   }
 
   // While it runs, by what the page sees; once it rests, by what the store knows, which takes reading all of it.
   async drawTimeline() {
-    if (this.info.status === "running") {
+    if (isRunning(this.info)) {
       this.timeline.draw(Date.now() / 1000);
       return;
     }
@@ -210,7 +214,7 @@ class RunPage {
     this.stepCount = 0;
     this.stepRows = h("tbody", {});
     this.stepMore = h("button", { type: "button", hidden: true, onclick: () => attempt(this.stepMore, () => this.moreSteps()) }, "More");
-    replace(this.steps, h("div", { class: "scroll" }, h("table", { class: "steps" }, h("thead", {}, h("tr", {}, h("th", { class: "number" }, "Step"), h("th", {}, "What was recorded"), h("th", { class: "number" }, "Bytes"))), this.stepRows)), this.stepMore);
+    replace(this.steps, h("div", { class: "scroll" }, h("table", { class: "steps" }, h("thead", {}, h("tr", {}, h("th", { class: "number" }, "Step"), h("th", {}, "Changes"), h("th", { class: "number" }, "Bytes"))), this.stepRows)), this.stepMore);
     await this.moreSteps();
   }
 
@@ -220,7 +224,7 @@ class RunPage {
     this.stepRows.append(...found.steps.map((step) => h("tr", {}, h("td", { class: "number" }, step.number), h("td", {}, step.changes.map((change) => h("div", { class: "change" }, h("b", {}, change.kind), " ", change.text))), h("td", { class: "number" }, count(step.bytes)))));
     this.stepCount += found.steps.length;
     this.stepMore.hidden = !found.more;
-    if (!found.kept) replace(this.steps, empty("The steps of this run are not recorded: its Runner has no durability=\"step\"."));
+    if (!found.kept) replace(this.steps, empty("The steps of this run are not recorded. Set durability=\"step\" on its Runner."));
   }
 
   // From a save at which it waited for something, with another answer; or from one at which it was cancelled.
@@ -232,7 +236,7 @@ class RunPage {
         return;
       }
       const done = (state) => { if (state.id !== this.id) location.hash = `#/run/${encodeURIComponent(state.id)}`; else return this.look(); };
-      replace(this.saveForm, h("p", { class: "quiet" }, `Go on from ${save.id}, as a branch if it was answered before:`), waiting.map((context) => answerCard({ ...this.info, save: save.id }, context, done, { withRun: false })));
+      replace(this.saveForm, h("p", { class: "quiet" }, `Resume from ${save.id}, as a branch if it was already answered:`), waiting.map((context) => answerCard({ ...this.info, save: save.id }, context, done, { withRun: false })));
       this.saveForm.querySelector("textarea, button")?.focus();
     });
   }
@@ -241,7 +245,7 @@ class RunPage {
     await attempt(button, async () => {
       const state = await (await post(`run/${path}`, { id: this.id, ...body })).json();
       if (state.id !== this.id) {
-        notice(`It goes on as the branch ${state.id}.`);
+        notice(`The run continues as branch ${state.id}.`);
         location.hash = `#/run/${encodeURIComponent(state.id)}`;
         return;
       }
@@ -255,16 +259,16 @@ class RunPage {
     if (!await sure(`Cancel run ${this.id}?`, "Cancel the run")) return;
     await attempt(this.buttons.cancel, async () => {
       await post("run/cancel", { id: this.id, mode: this.buttons.mode.value });
-      notice("It was told to end.");
+      notice("Cancellation was requested.");
       await this.look();
     });
   }
 
   async forget() {
-    if (!await sure(`Forget run ${this.id}: its steps, its saves, and that it was there?`, "Forget it")) return;
+    if (!await sure(`Delete run ${this.id}, with its steps, its checkpoints and its entry in the list?`, "Delete the run")) return;
     await attempt(this.buttons.forget, async () => {
       await post("run/forget", { id: this.id });
-      notice("It is forgotten.");
+      notice("The run is deleted.");
       location.hash = "#/runs";
     });
   }

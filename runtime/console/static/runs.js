@@ -2,13 +2,13 @@
 
 import { attempt, h, replace, text } from "./dom.js";
 import { get } from "./net.js";
-import { ago, count, date, runLink, sessionLink, short, span, status } from "./forms.js";
+import { ago, count, date, runLink, sessionLink, short, span, status, statusOf } from "./forms.js";
 
 const STATUSES = ["running", "interrupted", "completed", "failed", "cancelled", "drained", "stuck"];
 const MOST = 3000;
 
 const row = (run) => h("tr", { data: { row: "" } },
-  h("td", {}, runLink(run.id)), h("td", {}, status(run.status)), h("td", {}, run.agent),
+  h("td", {}, runLink(run.id)), h("td", {}, status(statusOf(run))), h("td", {}, run.agent),
   h("td", {}, run.session_id ? sessionLink(run.session_id) : ""),
   h("td", { title: date(run.started) }, ago(run.started)), h("td", { class: "number" }, span((run.ended ?? run.updated) - run.started)),
   h("td", { class: "number" }, count(run.steps)), h("td", { class: "number" }, count(run.usage.input_tokens + run.usage.output_tokens)),
@@ -25,7 +25,7 @@ export function open(root, { query }) {
   const body = h("tbody", {});
   const more = h("button", { type: "button" }, "More");
   const note = h("p", { class: "quiet" });
-  const one = h("input", { placeholder: "id of a run", "aria-label": "Id of a run" });
+  const one = h("input", { placeholder: "run id", "aria-label": "Run id" });
   const wanted = () => Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.value.trim()]));
   let last = null;
   let asked = 0;
@@ -39,7 +39,7 @@ export function open(root, { query }) {
     last = found.runs.at(-1)?.id ?? last;
     const full = body.children.length >= MOST;
     more.hidden = !found.more || full;
-    text(note, !body.children.length ? "No such run." : full ? `The ${count(MOST)} newest. Narrow what is asked for to see others.` : found.more ? `The ${count(body.children.length)} newest.` : `${count(body.children.length)} in all.`);
+    text(note, !body.children.length ? "No matching runs." : full ? `The ${count(MOST)} newest. Narrow the filter to see others.` : found.more ? `The ${count(body.children.length)} newest.` : `${count(body.children.length)} in total.`);
   }
 
   const again = (event) => {
@@ -55,9 +55,9 @@ export function open(root, { query }) {
     if (one.value.trim()) location.hash = `#/run/${encodeURIComponent(one.value.trim())}`;
   };
   replace(root, h("h1", {}, "Runs"),
-    h("div", { class: "row wrap" }, h("form", { class: "row wrap grow", onsubmit: again }, Object.values(fields), h("button", {}, "Look")), h("form", { class: "row", onsubmit: go }, one, h("button", {}, "Open"))),
+    h("div", { class: "row wrap" }, h("form", { class: "row wrap grow", onsubmit: again }, Object.values(fields), h("button", {}, "Filter")), h("form", { class: "row", onsubmit: go }, one, h("button", {}, "Open"))),
     h("div", { class: "scroll" }, h("table", { class: "runs" },
-      h("thead", {}, h("tr", {}, ["Run", "Status", "Agent", "Session", "Begun"].map((name) => h("th", {}, name)), ["Time", "Events", "Tokens"].map((name) => h("th", { class: "number" }, name)), h("th", {}, ""))), body)),
+      h("thead", {}, h("tr", {}, ["Run", "Status", "Agent", "Session", "Started"].map((name) => h("th", {}, name)), ["Duration", "Events", "Tokens"].map((name) => h("th", { class: "number" }, name)), h("th", {}, ""))), body)),
     h("div", { class: "row" }, more, note));
   again();
   return {};

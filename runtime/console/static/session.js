@@ -16,25 +16,23 @@ export function open(root, { id }) {
   let first = 0;
   let live = null;
 
-  function put(messages) {
-    transcript.push(messages.map((message) => ({ kind: "message", agent: message.role === "user" ? "" : (message.agent ?? "agent"), message })));
-  }
+  const put = (shown, messages) => shown.push(messages.map((message) => ({ kind: "message", agent: message.agent ?? "", message })));
 
   async function load() {
     const found = await get("session", { id });
     transcript.clear();
-    put(found.messages);
+    put(transcript, found.messages);
     first = found.first;
     earlier.hidden = first === 0;
     earlier.textContent = `Earlier: ${count(first)} more`;
     replace(values, Object.keys(found.values).length ? json(found.values) : empty("No values."));
-    if (!found.total) replace(runs, empty("Nothing was said in this session yet."));
+    if (!found.total) replace(runs, empty("This session has no messages yet."));
   }
 
   async function loadEarlier() {
     const found = await get("session", { id, before: first });
     const older = new Transcript();
-    older.push(found.messages.map((message) => ({ kind: "message", agent: message.role === "user" ? "" : "agent", message })));
+    put(older, found.messages);
     transcript.element.before(older.element);
     first = found.first;
     earlier.hidden = first === 0;
@@ -46,8 +44,10 @@ export function open(root, { id }) {
       await loaded; // what was said before stands above it, and must not come over it
       live?.close();
       transcript.said("user", words);
+      transcript.toEnd();
       live = new LiveRun(transcript);
       replace(runs, live.head, live.waiting);
+      line.element.scrollIntoView({ block: "nearest" });
       live.onended = refresh;
       await live.say("session/say", { id, text: words, start: last.checked ? "last" : "root" }, leaving.signal);
       await refresh();
@@ -60,11 +60,11 @@ export function open(root, { id }) {
     replace(values, Object.keys(found.values).length ? json(found.values) : empty("No values."));
   }
 
-  const line = composer("say something", send);
+  const line = composer("type a message", send);
   earlier.addEventListener("click", () => attempt(earlier, loadEarlier));
-  replace(root, h("div", { class: "row" }, h("h1", { class: "grow id" }, id), h("a", { href: `#/runs?session=${encodeURIComponent(id)}` }, "its runs")),
+  replace(root, h("div", { class: "row" }, h("h1", { class: "grow id" }, id), h("a", { href: `#/runs?session=${encodeURIComponent(id)}` }, "runs")),
     h("div", { class: "columns side" },
-      h("section", { class: "card chat" }, earlier, transcript.element, runs, line.element, h("label", { class: "row quiet" }, last, "begin with the agent that spoke last")),
+      h("section", { class: "card chat" }, earlier, transcript.element, runs, line.element, h("label", { class: "row quiet" }, last, "start with the last agent")),
       h("section", { class: "card" }, h("h2", {}, "Values"), values)));
   const loaded = attempt(null, load);
   return { close() { leaving.abort(); live?.close(); } };

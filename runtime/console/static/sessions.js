@@ -5,7 +5,7 @@ import { get } from "./net.js";
 import { ago, count, empty, sessionLink, status } from "./forms.js";
 
 export function open(root) {
-  const field = h("input", { placeholder: "id of a session, known or new", "aria-label": "Id of a session" });
+  const field = h("input", { placeholder: "session id, known or new", "aria-label": "Session id" });
   const list = h("ul", { class: "list big" });
   const go = (event) => {
     event.preventDefault();
@@ -15,7 +15,7 @@ export function open(root) {
   attempt(null, async () => {
     const { sessions, searched } = await get("sessions");
     replace(list, sessions.map((one) => h("li", { data: { row: "" } }, sessionLink(one.id), h("span", { class: "agent" }, one.agent), h("span", { class: "quiet grow" }, `${count(one.runs)} of the latest runs`), status(one.status), h("time", { class: "quiet" }, ago(one.used)))));
-    list.after(sessions.length ? h("p", { class: "quiet" }, `Those of the latest ${count(searched)} runs. Others are opened by their id.`) : empty("No run of late was in a session."));
+    list.after(sessions.length ? h("p", { class: "quiet" }, `Sessions of the latest ${count(searched)} runs. Open others by their id.`) : empty("None of the latest runs belongs to a session."));
   });
   return {};
 }

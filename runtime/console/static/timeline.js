@@ -5,8 +5,9 @@ import { clock, empty, line, short, span } from "./forms.js";
 
 const LANE = 30;
 const LEFT = 150;
+const NARROW = 520;
 const MOST = 4000;
-const BANDS = { waits: "waited for an answer", lost: "its process was lost", rests: "rested" };
+const BANDS = { waits: "waited for an answer", lost: "its process was lost", rests: "was paused" };
 
 // What would be drawn upon one another is drawn once.
 function merged(parts, x) {
@@ -18,7 +19,7 @@ function merged(parts, x) {
     if (before && x(part.from) - x(before.to) < 1 && x(part.to) - x(before.to) < 2) {
       before.to = Math.max(before.to, part.to);
       before.number++;
-      before.words = `${before.number} of them`;
+      before.words = `${before.number} parts`;
     } else {
       const shown = { ...part, number: 1 };
       last.set(key, shown);
@@ -100,23 +101,30 @@ export class Timeline {
 
   put(rows, parts, from, to, summary) {
     const until = Math.max(to, from + 0.001);
-    const wide = Math.max(480, this.element.clientWidth - 24);
-    const x = (moment) => LEFT + (moment - from) / (until - from) * (wide - LEFT - 12);
-    const height = 34 + rows.length * LANE;
+    // On a phone, names are above their lanes: so the whole picture fits.
+    const isNarrow = this.element.clientWidth < NARROW;
+    const wide = isNarrow ? Math.max(240, this.element.clientWidth) : this.element.clientWidth - 24;
+    const first = isNarrow ? 4 : LEFT, above = isNarrow ? 16 : 0, lane = LANE + above;
+    const x = (moment) => first + (moment - from) / (until - from) * (wide - first - 12);
+    const height = 34 + rows.length * lane;
     const picture = s("svg", { width: wide, height, viewBox: `0 0 ${wide} ${height}`, role: "img", "aria-label": "Timeline" });
-    for (let mark = 0; mark <= 4; mark++) {
+    for (let mark = 0; mark <= 4; mark += isNarrow ? 2 : 1) {
       const at = from + mark / 4 * (until - from);
       picture.append(s("line", { x1: x(at), x2: x(at), y1: 22, y2: height, class: "grid" }), s("text", { x: x(at), y: 14, class: "mark", "text-anchor": mark === 4 ? "end" : mark ? "middle" : "start" }, mark ? `+${span(at - from)}` : clock(at)));
     }
-    rows.forEach((row, lane) => picture.append(s("text", { x: 4 + 10 * Math.min(row.depth, 5), y: 28 + lane * LANE + 15, class: "lane" }, short(row.name, 19 - row.depth))));
+    rows.forEach((row, number) => picture.append(s("text", { x: 4 + 10 * Math.min(row.depth, 5), y: 28 + number * lane + (isNarrow ? 11 : 15), class: "lane" }, s("title", {}, row.name), short(row.name, (isNarrow ? 36 : 19) - row.depth))));
+    let free = first;  // where the last band ends: narrow ones are drawn wider than they are, and must not cover the next one
     for (const part of merged(parts, x)) {
       const isBand = part.row === null;
       const thin = part.kind === "span" ? 8 : 0;
-      picture.append(s("rect", { x: x(part.from), y: isBand ? 22 : 28 + part.row * LANE + thin, width: Math.max(thin ? 1 : 3, x(part.to) - x(part.from)), height: isBand ? height - 22 : 20 - 2 * thin, rx: 3, class: `part ${part.kind}` },
+      const left = isBand ? Math.max(free, x(part.from)) : x(part.from);
+      const width = Math.max(isBand || thin ? 1 : 3, x(part.to) - left);
+      if (isBand) free = left + width;
+      picture.append(s("rect", { x: left, y: isBand ? 22 : 28 + part.row * lane + above + thin, width, height: isBand ? height - 22 : 20 - 2 * thin, rx: 3, class: `part ${part.kind}` },
         s("title", {}, `${rows[part.row]?.name ?? ""} ${BANDS[part.kind] ?? part.kind}, ${span(part.to - part.from)} ${part.words}`)));
     }
     const kinds = new Set(parts.map((part) => part.kind));
-    const legend = h("div", { class: "row wrap legend" }, Object.entries({ model: "model", tool: "tool", own: "its own work", ...BANDS, error: "failed" }).filter(([kind]) => kinds.has(kind)).map(([kind, words]) => h("span", {}, h("i", { class: `part ${kind}` }), words)));
+    const legend = h("div", { class: "row wrap legend" }, Object.entries({ model: "model", tool: "tool", own: "own work", span: "between calls", asks: "asks", ...BANDS, error: "failed" }).filter(([kind]) => kinds.has(kind)).map(([kind, words]) => h("span", {}, h("i", { class: `part ${kind}` }), words)));
     replace(this.element, summary.length ? h("p", { class: "quiet" }, summary.join(" · ")) : null, picture, legend);
   }
 }

@@ -12,6 +12,11 @@ export class Transcript {
     this.list = h("div", { class: "said", role: "log", "aria-live": "off" });
     this.note = h("p", { class: "quiet", hidden: true });
     this.element = h("div", { class: "transcript" }, this.note, this.list);
+    this.follows = true;  // whether the end stays in view as the transcript grows: until a reader scrolls up
+    this.top = 0;
+    this.element.addEventListener("scroll", () => this.scrolled());
+    // Bubbles get their real height only when they come into view, after they were appended.
+    new ResizeObserver(() => { if (this.follows) this.toEnd(); }).observe(this.list);
     this.left = 0;
     this.growing = new Map();  // invocation -> the bubble of a message that still comes
     this.calls = new Map();  // id of a call -> its element
@@ -61,9 +66,8 @@ export class Transcript {
       this.waiting.splice(0, skipped);
       this.growing.clear();
       this.speaker = null;
-      this.list.append(h("p", { class: "line" }, `… ${skipped.toLocaleString("en")} more, in the events`));
+      this.list.append(h("p", { class: "line" }, `… ${skipped.toLocaleString("en")} more: see the events`));
     }
-    const follows = this.isAtEnd();
     let done = 0;
     while (done < this.waiting.length && (done % 8 || performance.now() - begun < 5)) this.add(this.waiting[done++]);
     this.waiting.splice(0, done);
@@ -72,8 +76,8 @@ export class Transcript {
       this.left++;
     }
     this.note.hidden = this.left === 0;
-    text(this.note, `${this.left.toLocaleString("en")} earlier ones are not shown here: see the events.`);
-    if (follows) this.toEnd();
+    text(this.note, `${this.left.toLocaleString("en")} earlier items are not shown here: see the events.`);
+    if (this.follows) this.toEnd();
     if (this.waiting.length) this.later();
   }
 
@@ -82,7 +86,16 @@ export class Transcript {
     return box.scrollHeight - box.scrollTop - box.clientHeight < 60;
   }
 
+  // Only a reader scrolls up: what is appended moves the end down and leaves the position where it is.
+  scrolled() {
+    const { scrollTop } = this.element;
+    if (this.isAtEnd()) this.follows = true;
+    else if (scrollTop < this.top - 1) this.follows = false;
+    this.top = scrollTop;
+  }
+
   toEnd() {
+    this.follows = true;
     this.element.scrollTop = this.element.scrollHeight;
   }
 
@@ -96,7 +109,7 @@ export class Transcript {
   }
 
   said(role, words, agent) {
-    this.push([{ kind: "message", agent: agent ?? (role === "user" ? "" : "agent"), message: { role, text: words } }]);
+    this.push([{ kind: "message", agent: agent ?? "", message: { role, text: words } }]);
   }
 
   add(event) {
@@ -113,7 +126,7 @@ export class Transcript {
   bubble(event, role) {
     const speaker = `${role} ${event.agent}`;
     const words = h("div", { class: "text" });
-    const element = h("article", { class: `bubble ${role}` }, speaker === this.speaker ? null : h("header", { title: (event.run_path ?? []).join(" › ") }, role === "user" ? "user" : event.agent), words);
+    const element = h("article", { class: `bubble ${role}` }, speaker === this.speaker ? null : h("header", { title: (event.run_path ?? []).join(" › ") }, event.agent || role), words);
     this.speaker = speaker;
     this.list.append(element);
     return { element, words };
@@ -132,7 +145,7 @@ export class Transcript {
     if (delta.reasoning) {
       if (!bubble.thought) {
         bubble.thought = document.createTextNode("");
-        bubble.words.before(h("details", { class: "thought" }, h("summary", {}, "thinks"), h("p", {}, bubble.thought)));
+        bubble.words.before(h("details", { class: "thought" }, h("summary", {}, "reasoning"), h("p", {}, bubble.thought)));
       }
       bubble.thought.appendData(delta.reasoning);
     }
@@ -159,7 +172,7 @@ export class Transcript {
       this.speaker = null;
     } else if (bubble) {
       text(bubble.words, message.text || message.refusal || "");
-      if (message.reasoning && !bubble.thought) bubble.words.before(h("details", { class: "thought" }, h("summary", {}, "thinks"), h("p", {}, message.reasoning)));
+      if (message.reasoning && !bubble.thought) bubble.words.before(h("details", { class: "thought" }, h("summary", {}, "reasoning"), h("p", {}, message.reasoning)));
       for (const part of message.parts ?? []) {
         if (part.type !== "text") bubble.words.after(h("p", { class: "part" }, `${part.type} ${part.name ?? part.media_type ?? ""} ${short(part.url ?? part.data ?? "", 80)}`));
       }
@@ -190,8 +203,8 @@ export class Transcript {
   }
 
   action(event, action) {
-    if (action.type === "transfer") this.line(event, "action", `hands over to ${action.agent}`);
-    else if (action.type === "interrupted") this.line(event, "asks", `waits: ${(action.contexts ?? []).map((one) => one.info?.tool_name ?? (typeof one.info === "string" ? one.info : one.address.at(-1)?.name)).join(", ")}`);
+    if (action.type === "transfer") this.line(event, "action", `transfers to ${action.agent}`);
+    else if (action.type === "interrupted") this.line(event, "asks", `waiting for: ${(action.contexts ?? []).map((one) => one.info?.tool_name ?? (typeof one.info === "string" ? one.info : one.address.at(-1)?.name)).join(", ")}`);
     else if (action.type !== "exit" || !event.message) this.line(event, "action", action.type === "custom" ? pretty(action.value) : action.type.replace("_", " "));
   }
 

@@ -35,7 +35,7 @@ class TryPage {
       return;
     }
     if (!this.agents.agent) {
-      replace(this.root, h("h1", {}, "Try"), empty("This console was started with a store alone. Start it with the file of an agent, to try that."));
+      replace(this.root, h("h1", {}, "Try"), empty("This console was started with a store only. Start it with the file of an agent to try that agent."));
       return;
     }
     this.build();
@@ -44,23 +44,23 @@ class TryPage {
 
   build() {
     const names = Object.keys(this.agents.instructions);
-    this.agent = h("select", { "aria-label": "Agent whose instruction is changed", onchange: () => this.choose() }, names.map((name) => h("option", { value: name }, name)));
-    this.instruction = h("textarea", { rows: "5", "aria-label": "Instruction in the next run only", oninput: () => this.change() });
+    this.agent = h("select", { "aria-label": "Agent whose instruction to change", onchange: () => this.choose() }, names.map((name) => h("option", { value: name }, name)));
+    this.instruction = h("textarea", { rows: "5", "aria-label": "Instruction for the next run only", oninput: () => this.change() });
     this.mark = h("span", { class: "quiet" });
-    this.back = h("button", { type: "button", onclick: () => { this.changed.delete(this.agent.value); this.choose(); } }, "As it was");
+    this.back = h("button", { type: "button", onclick: () => { this.changed.delete(this.agent.value); this.choose(); } }, "Reset");
     this.same = h("button", { type: "button", disabled: true, onclick: () => this.repeat() }, "Same input again");
     this.fresh = h("button", { type: "button", onclick: () => { this.current = null; this.shown(); this.line.field.focus(); } }, "New conversation");
-    this.line = composer(`say something to ${this.agents.agent}`, (words, button) => this.send(words, button));
+    this.line = composer(`message ${this.agents.agent}`, (words, button) => this.send(words, button));
     this.sides = [h("select", { "aria-label": "Left run" }), h("select", { "aria-label": "Right run" })];
     this.places = this.sides.map((side) => h("section", { class: "card chat" }));
     for (const side of this.sides) side.addEventListener("change", () => this.place());
-    const other = h("input", { placeholder: "id of a run to compare with", "aria-label": "Id of a run to compare with" });
+    const other = h("input", { placeholder: "id of a run to compare", "aria-label": "Id of a run to compare" });
     const compare = h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); if (other.value.trim()) attempt(null, () => this.lookAt(other.value.trim())); } }, other, h("button", {}, "Compare"));
     replace(this.root, h("h1", {}, "Try"),
-      h("p", { class: "quiet" }, `Models and tools are really called.${this.agents.keeps_runs ? " The runs are kept in the store, with the label understudy.console=try." : " The runs are kept nowhere."}`),
-      names.length ? h("details", { class: "card" }, h("summary", {}, "Instruction, in the next run only ", this.mark), h("div", { class: "row" }, this.agent, this.back), this.instruction) : null,
+      h("p", { class: "quiet" }, `These runs call the real models and tools.${this.agents.keeps_runs ? " They are stored with the label offbook.console=try." : " They are not stored."}`),
+      names.length ? h("details", { class: "card" }, h("summary", {}, "Instruction, for the next run only ", this.mark), h("div", { class: "row" }, this.agent, this.back), this.instruction) : null,
       h("section", { class: "card" }, this.line.element, h("div", { class: "row wrap" }, this.same, this.fresh, h("span", { class: "grow" }), compare)),
-      this.nothing = empty("What you try is shown here, two runs side by side."),
+      this.nothing = empty("Your runs appear here, two side by side."),
       h("div", { class: "columns wide", id: "attempts" }, this.places));
     if (names.length) this.choose();
     this.place();
@@ -69,7 +69,7 @@ class TryPage {
   choose() {
     const name = this.agent.value;
     this.instruction.value = this.changed.get(name) ?? this.agents.instructions[name];
-    this.instruction.placeholder = this.agents.instructions[name] ? "" : "its instruction is made for each run; what stands here takes its place";
+    this.instruction.placeholder = this.agents.instructions[name] ? "" : "this agent generates its instruction for each run; a text here replaces it";
     this.note();
   }
 

@@ -1,6 +1,6 @@
-"""What says that an interrupt was answered: once, by the first step that is recorded after the answer.
+"""The mark that an interrupt was answered: once, by the first step recorded after the answer.
 
-Owns: where one answer is in its life. It must never write: what is to be written is returned.
+This module never writes: it returns the writes.
 """
 
 from __future__ import annotations
@@ -8,29 +8,34 @@ from __future__ import annotations
 from enum import IntEnum
 
 from ...stores.writes import Expect, Put, Write
-from ..store_keys import answered_key
+from ..store_keys import answered_key, answered_prefix
+from .save_slot import SAVES_SECONDS
 
 __all__ = ["AnswerMark", "AnswerPhase"]
 
 
 class AnswerPhase(IntEnum):
-    """Where an answer is in its life."""
+    """The state of an answer."""
 
     FOUND = 1
-    """There is an interrupt that was not answered yet."""
+    """There is an interrupt without an answer."""
     CLAIMED = 2
-    """The run continues with this answer. Its next step says so in the store: an answer whose run is lost before that does not count."""
+    """The run continues with this answer.
+
+    Its next step records that in the store: an answer whose run is lost before that does not count.
+    """
     WRITTEN = 3
-    """It says so."""
+    """The store has recorded it."""
 
 
 class AnswerMark:
-    """The answer that a run continues with."""
+    """The answer with which a run continues."""
 
-    __slots__ = ("key", "phase")
+    __slots__ = ("_id_key", "key", "phase")
 
-    def __init__(self, run_id: str, number: int) -> None:
+    def __init__(self, run_id: str, number: int, answer_id: str | None = None) -> None:
         self.key = answered_key(run_id, number)
+        self._id_key = None if answer_id is None else answered_prefix(run_id) + answer_id
         self.phase = AnswerPhase.FOUND
 
     def claim(self) -> None:
@@ -39,12 +44,18 @@ class AnswerMark:
 
     @property
     def is_due(self) -> bool:
-        """Whether the next step has to say so."""
+        """Return whether the next step must record the answer."""
         return self.phase is AnswerPhase.CLAIMED
 
     def writes(self) -> list[Write]:
-        """What the next step has to write. It is refused if another run has answered the same interrupt."""
-        return [Expect(self.key), Put(self.key, b"\x01")] if self.is_due else []
+        """Return the writes for the next step.
+
+        They are refused if another run has answered the same interrupt.
+        """
+        if not self.is_due:
+            return []
+        named = [] if self._id_key is None else [Put(self._id_key, b"\x01", SAVES_SECONDS)]
+        return [Expect(self.key), Put(self.key, b"\x01"), *named]
 
     def written(self) -> None:
         if self.is_due:

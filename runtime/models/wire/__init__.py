@@ -1,19 +1,20 @@
-"""The wire: requests to a provider, and its replies, without a client in between.
+"""Direct HTTP requests to a provider, without a client library in between.
 
-    protocol            what a transport is, and what it raises
-    sse                 server-sent events, cut by hand
-    events              their values, and what ends a stream
-    decode              JSON, by the fastest decoder that is there
-    body                a request's body, of messages that are written once
-    target              the address, the headers and the errors, as the `openai` client has them
-    header_values       what a header can hold
+    protocol            the protocol of a transport, and its error
+    sse                 parsing of server-sent events
+    events              the values of events, and the end of a stream
+    decode              JSON decoding by the fastest available decoder
+    body                request bodies, in which each message is encoded once
+    target              address, headers and errors, taken from the `openai` client
+    header_values       validation of header values
     options             the arguments of an `openai` client
     environment         proxies, certificates and the limit on open files
+    names               host name lookup in separate threads
     aiohttp_transport   the transport on aiohttp
     client              one model's requests on one loop
     loop_clients        one client for each event loop
-    opening             how such a client is made
+    opening             construction of such a client
 
-Only `aiohttp_transport`, `decode`, `environment` and `opening` wait until a model is first asked: they need what takes time to import. It must never show a
-key: not in an error, not in a text.
+Only `aiohttp_transport`, `decode`, `environment`, `names` and `opening` are imported when a model
+is first called, because their imports are slow. No error or text ever contains a key.
 """

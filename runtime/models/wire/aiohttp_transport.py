@@ -1,7 +1,8 @@
 """The transport on aiohttp: one session on one event loop.
 
-Owns: the session, its connections, and which of them a request may be sent on again. It must never be imported before a model is asked: aiohttp takes a
-quarter of a second. It follows redirects by itself, because a key in a header of the provider's own must not go to another server.
+This module must only be imported when a model is first called: importing aiohttp takes a quarter of
+a second. It follows redirects itself, because a key in a custom header of the provider must not be
+sent to another server.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
+from ...log import loggers
+from .names import resolver
 from .protocol import CONNECT_SECONDS, SILENT_SECONDS, TransportError, TransportReply
 
 if TYPE_CHECKING:
@@ -28,6 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["AiohttpReply", "AiohttpTransport"]
 
 _KEEP_ALIVE_SECONDS: Final = 60.0
+_STALE_SECONDS: Final = 0.5
+"""Seconds after sending a request.
+
+If its connection is lost within them, the server is assumed to have closed it before.
+"""
 _MOST_OF_A_HEADER: Final = 64 * 1024
 _NEVER: Final = 1 << 31
 _AT_ONCE: Final = 1e-9
@@ -36,79 +44,135 @@ _MOST_REDIRECTS: Final = 20
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _AS_IT_WAS: Final = frozenset((307, 308))
 _FOR_ALL: Final = frozenset(("accept", "content-type", "user-agent"))
-"""What another server is told, to which one redirects: in all other headers there may be a key, whatever its gateway calls it."""
+"""Headers that are sent to another server after a redirect.
+
+Every other header may contain a key, whatever a gateway calls it.
+"""
 _OF_THE_BODY: Final = ("Content-Type", "Content-Length")
 _OF_AN_ADDRESS: Final = "!#$%&'()*+,/:;=?@[]~"
 _PORTS: Final = {"http": 80, "https": 443}
 
 
 class _Handler(ResponseHandler):
-    """A connection that knows whether it was used before, and whether anything has come for the request that is on it now, or since it is idle."""
+    """A connection that tracks its previous use, and the arrival of data.
+
+    Data may arrive for its current request, or while it is idle.
+    """
 
     requests = 0
     has_received = False
+    _asked_at = 0.0
+    _lost_at = 0.0
     _silent_until = 0.0
     _left_to_send = 0
 
     def _reschedule_timeout(self) -> None:
-        """aiohttp makes a new timer for each piece of a reply. Here one timer looks, when it is due, how long ago the last piece came."""
+        """Use one timer that checks the time of the last data when it is due.
+
+        aiohttp makes a new timer for each chunk of a reply.
+        """
         timeout = self._read_timeout
         if not timeout:
             self._drop_timeout()
             return
         self._silent_until = self._loop.time() + timeout
         if self._read_timeout_handle is None:
-            self._read_timeout_handle = self._loop.call_at(self._silent_until, self._on_read_timeout)
+            self._read_timeout_handle = self._loop.call_at(
+                self._silent_until, self._on_read_timeout
+            )
 
     def _on_read_timeout(self) -> None:
         self._read_timeout_handle = None
         left = 0 if self.transport is None else self.transport.get_write_buffer_size()
-        if left and left != self._left_to_send:  # the server is silent, but takes what it is sent
+        if left and left != self._left_to_send:  # the server is silent, but still accepts data
             self._left_to_send = left
             self._silent_until = self._loop.time() + (self._read_timeout or 0)
         if self._silent_until > self._loop.time():
-            self._read_timeout_handle = self._loop.call_at(self._silent_until, self._on_read_timeout)
+            self._read_timeout_handle = self._loop.call_at(
+                self._silent_until, self._on_read_timeout
+            )
         else:
             super()._on_read_timeout()
 
     def resume_writing(self) -> None:
-        self._left_to_send = -1  # some was taken, although there may be as much again by now
+        self._left_to_send = -1  # some data was accepted, although as much may be pending again
         super().resume_writing()
 
     def set_response_params(self, **params: Any) -> None:
         self.requests += 1
         self.has_received = False
+        self._asked_at = self._loop.time()
         super().set_response_params(**params)
-        self._reschedule_timeout()  # aiohttp begins when all is sent: a server that takes nothing would be waited for without an end
+        # aiohttp starts its timer when everything is sent: it would wait forever for a server that
+        # accepts nothing.
+        self._reschedule_timeout()
 
     def close(self) -> None:
         if self.transport is not None and self.transport.get_write_buffer_size():
-            self.abort()  # otherwise it stays open until the server has taken the rest
+            self.abort()  # otherwise it stays open until the server has accepted the rest
         else:
             super().close()
 
     def data_received(self, data: bytes) -> None:
-        if data:  # without, aiohttp only goes on with what has come before
+        if data:  # called without data, aiohttp only processes earlier data
             self.has_received = True
         super().data_received(data)
 
     def is_connected(self) -> bool:
-        """Whether it may serve a request. Not if something has come that was not asked for: that would be taken for the answer to what is asked next."""
+        """Return whether it may serve a request.
+
+        A connection with unsolicited data cannot: that data would be taken for the answer to the
+        next request.
+        """
         return not self.has_received and super().is_connected()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._lost_at = self._loop.time()
+        super().connection_lost(exc)
 
     @property
     def was_stale(self) -> bool:
-        """Whether the server may have closed it while it was idle: nothing says that the request was ever looked at."""
-        return self.requests > 1 and not self.has_received
+        """True if the server had closed it while it was idle, which is detected at once.
+
+        A connection that is lost later may be lost with a request in progress.
+        """
+        return (
+            self.requests > 1
+            and not self.has_received
+            and self._lost_at - self._asked_at < _STALE_SECONDS
+        )
 
 
 class _Connector(aiohttp.TCPConnector):
-    """The connections, each of which knows when it is idle."""
+    """The connections, each of which tracks whether it is idle."""
 
-    async def _create_proxy_connection(self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout) -> Any:
-        """aiohttp waits without an end for a proxy that is silent when it is asked for a tunnel."""
+    async def _create_proxy_connection(
+        self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout
+    ) -> Any:
+        """Limit the time to open a tunnel: aiohttp would wait forever for a silent proxy."""
         async with asyncio.timeout(timeout.sock_read):
             return await super()._create_proxy_connection(req, traces, timeout)
+
+    async def _create_direct_connection(
+        self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout, **more: Any
+    ) -> Any:
+        """Limit the time to look up a name: aiohttp would wait forever.
+
+        The result is in aiohttp's cache afterwards.
+        """
+        host, port = req.url.raw_host, req.url.port
+        if host is not None and port is not None and timeout.sock_connect is not None:
+            try:
+                async with asyncio.timeout(timeout.sock_connect):
+                    await self._resolve_host(
+                        host.rstrip(".") + "." if host.endswith("..") else host, port, traces=traces
+                    )
+            except TimeoutError as problem:
+                msg = f"The name {host!r} was not looked up within {timeout.sock_connect:g} s."
+                raise aiohttp.ConnectionTimeoutError(msg) from problem
+            except OSError as problem:
+                raise aiohttp.ClientConnectorDNSError(req.connection_key, problem) from problem
+        return await super()._create_direct_connection(req, traces, timeout, **more)
 
     def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         is_idle = not (should_close or protocol.should_close)
@@ -128,8 +192,17 @@ class _Request(aiohttp.ClientRequest):
         return await super().send(conn)
 
 
-async def _sent_again(request: aiohttp.ClientRequest, send: Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]) -> aiohttp.ClientResponse:
-    """Send it; once more, if it went out on a connection that the server had closed meanwhile."""
+class _Response(aiohttp.ClientResponse):
+    """A response that knows how often its request was sent."""
+
+    sends = 1
+
+
+async def _sent_again(
+    request: aiohttp.ClientRequest,
+    send: Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]],
+) -> aiohttp.ClientResponse:
+    """Send it; again, if it was sent on a connection that the server had already closed."""
     try:
         return await send(request)
     except aiohttp.ClientConnectorError:
@@ -138,24 +211,36 @@ async def _sent_again(request: aiohttp.ClientRequest, send: Callable[[aiohttp.Cl
         handler = request.handler if isinstance(request, _Request) else None
         if handler is None or not handler.was_stale:
             raise
-    return await send(request)
+    loggers.models.info(
+        "A request to %s is sent again: the server had closed the connection, which had been "
+        "kept open.",
+        request.url.host,
+    )
+    response = await send(request)
+    if isinstance(response, _Response):
+        response.sends = 2
+    return response
 
 
 class AiohttpReply:
     """A `TransportReply`."""
 
-    __slots__ = ("_content", "_response", "headers", "next_piece", "status")
+    __slots__ = ("_content", "_response", "headers", "next_piece", "sends", "status")
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self._content = response.content
         self.status = response.status
+        self.sends = response.sends if isinstance(response, _Response) else 1
         self.headers: Mapping[str, str] = response.headers
         self.next_piece: Callable[[], Awaitable[bytes]] = response.content.readany
 
     @property
     def is_at_end(self) -> bool:
         return self._content.at_eof()
+
+    def expire(self, error: TransportError) -> None:
+        self._content.set_exception(error)
 
     def error(self, problem: BaseException) -> TransportError | None:
         return _as_transport_error(problem)
@@ -165,21 +250,29 @@ class AiohttpReply:
 
 
 class AiohttpTransport:
-    """A `Transport`. To be made on its loop."""
+    """A `Transport`. Must be made on its loop."""
 
-    def __init__(self, max_connections: int, context: ssl.SSLContext | None, proxy: str | None) -> None:
+    def __init__(
+        self, max_connections: int, context: ssl.SSLContext | None, proxy: str | None
+    ) -> None:
         connector = _Connector(
             limit=max_connections,
             keepalive_timeout=_KEEP_ALIVE_SECONDS,
             ssl=context if context is not None else True,
-            resolver=aiohttp.ThreadedResolver(),  # as the operating system does it: another one would be taken if it happens to be installed
+            # The operating system's: otherwise aiohttp would use another resolver that happens to
+            # be installed.
+            resolver=resolver(),
         )
-        # Its own answers no question about a connection: whether it was used before, and whether anything has come.
-        connector._factory = cast("partial[ResponseHandler]", partial(_Handler, loop=asyncio.get_running_loop()))
+        # aiohttp's own class does not record whether a connection was used before, and whether data
+        # has arrived.
+        connector._factory = cast(
+            "partial[ResponseHandler]", partial(_Handler, loop=asyncio.get_running_loop())
+        )
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             request_class=_Request,
+            response_class=_Response,
             middlewares=(_sent_again,),
             timeout=_timeout(None),
             proxy=proxy,
@@ -188,27 +281,41 @@ class AiohttpTransport:
         )
         self._connector = connector
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float | None) -> TransportReply:
+    async def send(
+        self, url: str, headers: Mapping[str, str], body: bytes, timeout: float | None
+    ) -> TransportReply:
         target = URL(url, encoded=True)
         limits = self._session.timeout if timeout is None else _timeout(timeout)
         try:
-            response = await self._session.request("POST", target, data=_payload(body), headers=headers, allow_redirects=False, timeout=limits)
+            response = await self._session.request(
+                "POST",
+                target,
+                data=_payload(body),
+                headers=headers,
+                allow_redirects=False,
+                timeout=limits,
+            )
             if response.status in _REDIRECTS and "Location" in response.headers:
                 response = await self._redirected(response, headers, body, limits)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not self.is_closed() or (task is not None and task.cancelling()):
                 raise
-            raise _closed_meanwhile() from None  # whoever waits for a connection is cancelled by aiohttp, if that is closed
+            # aiohttp cancels callers that wait for a connection when it is closed.
+            raise _closed_meanwhile() from None
         except Exception as problem:
             error = _closed_meanwhile() if self.is_closed() else _as_transport_error(problem)
             if error is None:
                 raise
-            raise error from None  # what aiohttp raises may hold the headers
+            raise error from None  # errors of aiohttp may contain the headers
         return AiohttpReply(response)
 
     async def _redirected(
-        self, response: aiohttp.ClientResponse, headers: Mapping[str, str], body: bytes, limits: aiohttp.ClientTimeout
+        self,
+        response: aiohttp.ClientResponse,
+        headers: Mapping[str, str],
+        body: bytes,
+        limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
         method, data, left = "POST", body, CIMultiDict(headers)
         for _ in range(_MOST_REDIRECTS):
@@ -221,73 +328,124 @@ class AiohttpTransport:
                 method, data = "GET", b""
                 for name in _OF_THE_BODY:
                     left.popall(name, None)
-            response = await self._session.request(method, target, data=_payload(data) if data else None, headers=left, allow_redirects=False, timeout=limits)
+            response = await self._session.request(
+                method,
+                target,
+                data=_payload(data) if data else None,
+                headers=left,
+                allow_redirects=False,
+                timeout=limits,
+            )
             if response.status not in _REDIRECTS or "Location" not in response.headers:
                 return response
         response.close()
-        raise TransportError("TooManyRedirects", f"The server redirects more than {_MOST_REDIRECTS} times.")
+        raise TransportError(
+            "TooManyRedirects", f"The server redirects more than {_MOST_REDIRECTS} times."
+        )
 
     def is_closed(self) -> bool:
         return self._session.closed
 
     async def close(self) -> None:
-        # Closing by aiohttp's own `close` waits, in a task of its own, until each server has answered the farewell. Here all of them are told at once.
+        # aiohttp's own `close` waits, in a separate task, until each server has answered the TLS
+        # shutdown. Here all connections are aborted at once.
         self._connector._close(abort_ssl=True)
         self._session.detach()
-        await asyncio.sleep(0)  # in which the loop lets go of the sockets
+        await asyncio.sleep(0)  # lets the loop close the sockets
 
 
 def _payload(body: bytes) -> bytes | io.BytesIO:
-    """What aiohttp takes for a body: of one that is large, it asks that it can be read piece by piece."""
+    """Return a body for aiohttp: a large one must be readable in chunks."""
     return body if len(body) <= _MOST_AT_ONCE else io.BytesIO(body)
 
 
 def _closed_meanwhile() -> TransportError:
-    return TransportError("ReadError", "The model's connections were closed, by aclose() or at the end of the loop, before the reply had come.")
+    return TransportError(
+        "ReadError",
+        "The model's connections were closed, by aclose() or at the end of the loop, before "
+        "the reply had come.",
+    )
 
 
 def _timeout(seconds: float | None) -> aiohttp.ClientTimeout:
     if seconds == inf:
         return aiohttp.ClientTimeout(total=None, ceil_threshold=_NEVER)
-    silent = SILENT_SECONDS if seconds is None else seconds if seconds > 0 else _AT_ONCE  # aiohttp takes 0 for no limit at all
-    return aiohttp.ClientTimeout(total=None, sock_read=silent, sock_connect=CONNECT_SECONDS if seconds is None else silent, ceil_threshold=_NEVER)
+    # Aiohttp treats 0 as no limit.
+    silent = SILENT_SECONDS if seconds is None else seconds if seconds > 0 else _AT_ONCE
+    return aiohttp.ClientTimeout(
+        total=None,
+        sock_read=silent,
+        sock_connect=CONNECT_SECONDS if seconds is None else silent,
+        ceil_threshold=_NEVER,
+    )
 
 
 def _redirect_target(response: aiohttp.ClientResponse) -> URL:
-    """Where it sends the request. What an address cannot hold is quoted; a name and a password in it are not taken over, since the request has its own."""
+    """Return the target of a redirect.
+
+    Invalid characters are quoted; a user name and a password in it are dropped, since the request
+    has its own.
+    """
     location = response.headers["Location"]
     try:
-        target = response.url.join(URL(quote(location, safe=_OF_AN_ADDRESS, errors="surrogateescape"), encoded=True))
-        if target.scheme in _PORTS and (target.raw_host or "").encode("idna") and target.port is not None:
+        target = response.url.join(
+            URL(quote(location, safe=_OF_AN_ADDRESS, errors="surrogateescape"), encoded=True)
+        )
+        if (
+            target.scheme in _PORTS
+            and (target.raw_host or "").encode("idna")
+            and target.port is not None
+        ):
             return target.with_user(None)
     except ValueError:
         pass
     where = location.partition("?")[0].rpartition("@")[2]
-    raise TransportError("UnsupportedProtocol", f"The server redirects to {where[:200]!r}, which is no address for HTTP.")
+    raise TransportError(
+        "UnsupportedProtocol",
+        f"The server redirects to {where[:200]!r}, which is no address for HTTP.",
+    )
 
 
 def _leaves(before: URL, after: URL) -> bool:
-    """Whether a redirect goes to another server. From HTTP to HTTPS at the same one is none."""
+    """Return whether a redirect goes to another server.
+
+    From HTTP to HTTPS on the same host it does not.
+    """
     if before.origin() == after.origin():
         return False
-    return not (before.host == after.host and (before.scheme, before.port, after.scheme, after.port) == ("http", 80, "https", 443))
+    return not (
+        before.host == after.host
+        and (before.scheme, before.port, after.scheme, after.port) == ("http", 80, "https", 443)
+    )
 
 
 def _as_transport_error(problem: BaseException) -> TransportError | None:
     if isinstance(problem, TransportError):
         return problem
     if isinstance(problem, TimeoutError):
-        return TransportError("ConnectTimeout" if isinstance(problem, aiohttp.ConnectionTimeoutError) else "ReadTimeout", str(problem), "timeout")
+        return TransportError(
+            "ConnectTimeout"
+            if isinstance(problem, aiohttp.ConnectionTimeoutError)
+            else "ReadTimeout",
+            str(problem),
+            "timeout",
+        )
     if isinstance(problem, aiohttp.ClientConnectorError | aiohttp.ClientConnectorSSLError):
         return TransportError("ConnectError", str(problem))
     if isinstance(problem, aiohttp.ClientHttpProxyError):
-        return TransportError("ProxyError", f"The proxy answered {problem.status} {problem.message}.")
+        return TransportError(
+            "ProxyError", f"The proxy answered {problem.status} {problem.message}."
+        )
     if isinstance(problem, aiohttp.ServerDisconnectedError):
-        return TransportError("RemoteProtocolError", "Server disconnected without sending a response.")
+        return TransportError(
+            "RemoteProtocolError", "Server disconnected without sending a response."
+        )
     if isinstance(problem, aiohttp.ClientPayloadError):
         return TransportError("RemoteProtocolError", f"The reply ends early: {_short(problem)}")
     if isinstance(problem, aiohttp.ClientResponseError | HttpProcessingError):
-        return TransportError("RemoteProtocolError", f"The server's answer is no HTTP: {_short(problem.message)}")
+        return TransportError(
+            "RemoteProtocolError", f"The server's answer is no HTTP: {_short(problem.message)}"
+        )
     if isinstance(problem, aiohttp.ClientError | OSError):
         return TransportError("ReadError", str(problem) or type(problem).__name__)
     return None

@@ -1,7 +1,8 @@
-"""Bodies of requests, put together from what is written already.
+"""Request bodies, assembled from parts that are already encoded.
 
-Owns: the JSON of a message, which is made once in its life and kept with it, and that of all the rest of a request, which is the same from one request of an
-agent to the next. It must never change what is said: a message is in a body as the API's own translation has it.
+The JSON of a message is made once and cached with the message. The JSON of the rest of a request is
+the same for many requests of an agent, and is cached too. The content is exactly that of the API's
+own translation.
 """
 
 from __future__ import annotations
@@ -18,18 +19,24 @@ __all__ = ["Bodies", "Rest", "encode", "written"]
 
 _MOST_RESTS: Final = 64
 _MOST_KEPT: Final = 256 * 1024
-"""The JSON of a message that is larger, as one with a picture in it is, is made anew: kept, it would take its memory twice."""
+"""The largest cached JSON of a message.
+
+A larger one, for example with a picture, is encoded each time instead of taking its memory twice.
+"""
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def encode(value: object) -> bytes:
-    """The value as JSON. Raises `UsageError`, if it is none."""
+    """Encode a value as JSON. Raises `UsageError` if that is impossible."""
     try:
         return _encode(value).encode()
     except UnicodeEncodeError as problem:
         wrong = str(problem.object)[problem.start]
-        msg = f"A request cannot be written: it has {wrong!r} in it, half a character, which is no text. Where does {_around(problem)!r} come from?"
+        msg = (
+            f"A request cannot be written: it has {wrong!r} in it, half a character, which is no "
+            f"text. Where does {_around(problem)!r} come from?"
+        )
         raise UsageError(msg) from None
 
 
@@ -38,18 +45,21 @@ def _around(problem: UnicodeEncodeError) -> str:
 
 
 class Rest:
-    """All of a request but its messages, as JSON, and how long its provider may be silent."""
+    """All of a request except its messages, as JSON, and its timeout."""
 
     __slots__ = ("has_items", "text", "timeout")
 
-    def __init__(self, arguments: Mapping[str, object], timeout: float | None, *, items: str) -> None:
-        self.has_items = items in arguments  # the caller has put them into `extra`, and that goes before all
+    def __init__(
+        self, arguments: Mapping[str, object], timeout: float | None, *, items: str
+    ) -> None:
+        # The caller has set the messages in `extra`, which takes precedence.
+        self.has_items = items in arguments
         self.text = encode(dict(arguments))
         self.timeout = timeout
 
 
 def written(message: Message, slot: WrittenSlot, write: Callable[[Message], object]) -> bytes:
-    """The JSON of a message, made once in its life. Each API has a slot of its own there."""
+    """Return the JSON of a message, encoded once. Each API has its own slot in the message."""
     text = slot.get(message)
     if text is None:
         text = encode(write(message))
@@ -59,7 +69,7 @@ def written(message: Message, slot: WrittenSlot, write: Callable[[Message], obje
 
 
 class Bodies:
-    """The bodies of one model's requests. `name` is what its API calls the messages."""
+    """The bodies of one model's requests. `name` is the API's name for the messages."""
 
     __slots__ = ("_opening", "_rests")
 
@@ -77,8 +87,13 @@ class Bodies:
         *,
         stream: bool,
     ) -> tuple[bytes, float | None]:
-        """The body, and its timeout. `settings` are the model's own; `make_rest` makes all but the messages, and `items` the JSON of each of those."""
-        # By identity: these are frozen, and an agent has the same ones in each of its requests. What is kept beside the entry keeps their ids from others.
+        """Return the body, and its timeout.
+
+        `settings` are the model's own; `make_rest` makes everything except the messages, and
+        `items` the JSON of each message.
+        """
+        # By identity: these are frozen, and an agent uses the same ones in each of its requests.
+        # The entry holds references to them, so that their ids are not reused.
         asked, tools, schema = request.settings, request.tools, request.output_schema
         key = (id(asked), id(tools), request.tool_choice, id(schema), stream, model, id(settings))
         kept = self._rests.get(key)
@@ -86,10 +101,13 @@ class Bodies:
             rest = kept[0]
         else:
             rest = make_rest(request, stream)
-            if not asked.extra and not settings.extra:  # those are mappings of the caller's, which may change
+            # Those are the caller's mappings, which may change.
+            if not asked.extra and not settings.extra:
                 if len(self._rests) >= _MOST_RESTS:
                     self._rests.clear()
                 self._rests[key] = (rest, (asked, tools, schema, settings))
         if rest.has_items:
             return rest.text, rest.timeout
-        return b"".join((self._opening, b",".join(items(request.messages)), b"],", rest.text[1:])), rest.timeout
+        return b"".join(
+            (self._opening, b",".join(items(request.messages)), b"],", rest.text[1:])
+        ), rest.timeout

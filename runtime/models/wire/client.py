@@ -1,7 +1,7 @@
-"""A model's requests on one event loop: from the bytes of a body to the values in its reply.
+"""A model's requests on one event loop: from the bytes of a body to the values of its reply.
 
-Owns: the order of things. The target is found when it is first needed, a key that a function gives is asked for each time, and what goes wrong becomes an
-error of the `openai` client's. It must never let go of a reply without giving its connection back or closing it.
+The target is determined on first use, a key function is called for each request, and errors become
+those of the `openai` client. Every reply is either read to its end or its connection is closed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
+from ...clock import HERE, Timer
 from ...errors import ModelError
 from ..openai_errors import model_errors
 from .events import DONE, check_head, decoded
 from .header_values import check_headers, without_keys
-from .protocol import Transport, TransportError, TransportReply
+from .protocol import Sent, Transport, TransportError, TransportReply
 from .sse import EventDecoder
 from .target import Target, TargetFinder, check_url
 
@@ -29,22 +30,29 @@ _OF_JSON: Final = (b"{", b"[")
 
 
 class Key:
-    """A key that a function gives: the `openai` client is given a mark in its place, which is replaced in each request."""
+    """A key returned by a function.
 
-    MARK: Final = "understudy-asks-for-the-key"
+    The `openai` client gets a placeholder, which is replaced in each request.
+    """
+
+    MARK: Final = "offbook-asks-for-the-key"
 
     def __init__(self, ask: Callable[[], Awaitable[str]]) -> None:
         self._ask = ask
 
     async def mark(self) -> str:
-        """What the client takes for the key."""
+        """Return the placeholder that the client uses as the key."""
         return self.MARK
 
     async def put_into(self, target: Target, who: str) -> Target:
-        """The target with the key of this moment."""
+        """Return the target with the current key."""
         key = await self._ask()
         if not isinstance(key, str) or not key:
-            msg = f"{who}: api_key= is a function that returned {type(key).__name__ if not isinstance(key, str) else 'an empty text'}: return the key as text."
+            msg = (
+                f"{who}: api_key= is a function that returned "
+                f"{type(key).__name__ if not isinstance(key, str) else 'an empty text'}: return "
+                "the key as text."
+            )
             raise ModelError(msg, kind="auth")
         headers = {name: value.replace(self.MARK, key) for name, value in target.headers.items()}
         check_headers(who, headers)
@@ -52,9 +60,19 @@ class Key:
 
 
 class WireClient:
-    """The way of one model to its provider, on one loop."""
+    """The connection of one model to its provider, on one loop."""
 
-    __slots__ = ("_decode", "_finder", "_key", "_most_bytes", "_target", "_transport", "_transport_to", "who")
+    __slots__ = (
+        "_decode",
+        "_finder",
+        "_key",
+        "_most_bytes",
+        "_most_seconds",
+        "_target",
+        "_transport",
+        "_transport_to",
+        "who",
+    )
 
     def __init__(
         self,
@@ -64,6 +82,7 @@ class WireClient:
         key: Key | None,
         who: str,
         most_bytes: int,
+        most_seconds: float,
     ) -> None:
         self._finder = finder
         self._transport_to = transport_to
@@ -72,40 +91,49 @@ class WireClient:
         self._key = key
         self._target: Target | None = None
         self._most_bytes = most_bytes
+        self._most_seconds = most_seconds
         self.who = who
 
-    async def whole(self, body: bytes, timeout: float | None) -> Any:
-        """The value in the reply; its text, if it is none."""
+    async def whole(self, body: bytes, timeout: float | None, sent: Sent) -> Any:
+        """Return the value of the reply; its text, if it is not JSON."""
         with model_errors(self.who):
-            reply = await self._open(body, timeout)
+            reply = await self._open(body, timeout, sent)
+            timer = self._timer(reply)
             try:
                 data = await self._read(reply, self._most_bytes)
             except TransportError as error:
                 raise await self._finder.lost_error(error)  # noqa: B904 -- it has a cause of its own
             finally:
+                timer.cancel()
                 reply.drop()
             return self._value(reply, data)
 
     def _value(self, reply: TransportReply, data: bytes) -> Any:
-        if "json" not in reply.headers.get("Content-Type", "json") and not data.lstrip().startswith(_OF_JSON):
+        if "json" not in reply.headers.get("Content-Type", "json") and not data.lstrip().startswith(
+            _OF_JSON
+        ):
             return data.decode(errors="replace")
         return self._decode(data)
 
-    async def batches(self, body: bytes, timeout: float | None) -> AsyncGenerator[list[Any], None]:
-        """The values in the events of a stream, those together that came together; `DONE` as the very last, if the provider says so.
+    async def batches(
+        self, body: bytes, timeout: float | None, sent: Sent
+    ) -> AsyncGenerator[list[Any], None]:
+        """Yield the values of a stream's events, grouped as they arrive; `DONE` is the very last,
+        if the provider sends it.
 
-        When this is closed, its connection is, too, but for one on which the reply was read to its end.
+        Closing this also closes its connection, unless the reply was read to its end.
         """
         who, decoder, left, decode = self.who, EventDecoder(), self._most_bytes, self._decode
         errors = model_errors(who)
         with errors:
-            reply = await self._open(body, timeout)
+            reply = await self._open(body, timeout, sent)
+        timer = self._timer(reply)
         try:
             while True:
                 with errors:
                     try:
                         piece = await reply.next_piece()
-                    except Exception as problem:  # noqa: BLE001 -- it is raised, as what it means
+                    except Exception as problem:  # noqa: BLE001 -- it is raised as the transport's error
                         raise _of_transport(reply, problem) from None
                     if not piece:
                         check_head(decoder, who)
@@ -122,7 +150,18 @@ class WireClient:
                     return
                 yield items
         finally:
+            timer.cancel()
             reply.drop()
+
+    def _timer(self, reply: TransportReply) -> Timer:
+        """Start the timer that ends a reply which takes too long in total."""
+        text = (
+            f"The reply took longer than {self._most_seconds:g} s. If that is meant, give the "
+            "model a larger max_reply_seconds."
+        )
+        return HERE.call_later(
+            self._most_seconds, reply.expire, TransportError("ReadTimeout", text, "timeout")
+        )
 
     def is_closed(self) -> bool:
         return self._transport is not None and self._transport.is_closed()
@@ -131,8 +170,8 @@ class WireClient:
         if self._transport is not None:
             await self._transport.close()
 
-    async def _open(self, body: bytes, timeout: float | None) -> TransportReply:
-        """The reply to that, if it is one of success."""
+    async def _open(self, body: bytes, timeout: float | None, sent: Sent) -> TransportReply:
+        """Return the reply to a request, if it is successful."""
         target = self._target or await self._find()
         if self._key is not None:
             target = await self._key.put_into(target, self.who)
@@ -142,19 +181,22 @@ class WireClient:
             reply = await transport.send(target.url, target.headers, body, timeout)
         except TransportError as error:
             raise await self._finder.lost_error(error)  # noqa: B904 -- it has a cause of its own
+        sent.times = reply.sends
         if not _OK <= reply.status < _NO_LONGER_OK:
             raise await self._refused(reply, target)
         return reply
 
     async def _refused(self, reply: TransportReply, target: Target) -> Exception:
-        """What such a reply means."""
+        """Return the error for an unsuccessful reply."""
         try:
             data = await self._read(reply, _MOST_OF_AN_ERROR)
         except (TransportError, ModelError):
-            data = b""  # the status says enough
+            data = b""  # the status is enough
         finally:
             reply.drop()
-        return await self._finder.status_error(reply.status, reply.headers, without_keys(data, target.headers))
+        return await self._finder.status_error(
+            reply.status, reply.headers, without_keys(data, target.headers)
+        )
 
     async def _find(self) -> Target:
         try:
@@ -183,17 +225,23 @@ class WireClient:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _too_large(self) -> ModelError:
-        msg = f"{self.who}: the reply is larger than {self._most_bytes:,} bytes, and was left. If that is meant, give the model a larger max_reply_bytes."
+        msg = (
+            f"{self.who}: the reply is larger than {self._most_bytes:,} bytes, and was left. If "
+            "that is meant, give the model a larger max_reply_bytes."
+        )
         return ModelError(msg, kind="malformed")
 
 
 def _of_transport(reply: TransportReply, problem: Exception) -> Exception:
-    """What to raise: the transport's own error may show the headers."""
+    """Return the error to raise: the transport's own may contain the headers."""
     return reply.error(problem) or problem
 
 
 async def _to_the_end(reply: TransportReply) -> None:
-    """A connection can be used again only if its reply was read to the end. That is not worth waiting for."""
+    """Read a reply to the end, so that its connection can be reused.
+
+    That is not worth a long wait.
+    """
     if not reply.is_at_end:
         with suppress(Exception):
             async with asyncio.timeout(_SECONDS_TO_THE_END):

@@ -1,6 +1,6 @@
-"""What the machine says about connections: proxies, certificates, and how many files a process may have open.
+"""Connection settings of the machine: proxies, certificates, and the limit on open files.
 
-Owns: the reading of it, as the `openai` client's own HTTP library reads it. It must never connect to anything.
+They are read as the `openai` client's own HTTP library reads them. Nothing here connects.
 """
 
 from __future__ import annotations
@@ -24,17 +24,29 @@ _FEWEST_CONNECTIONS: Final = 100
 
 
 def environment_proxy(url: str) -> str | None:
-    """The proxy that the environment names for that address. Raises `TransportError`, if that is none: the libraries would show the password in it."""
+    """Return the proxy that the environment names for that address.
+
+    Raises `TransportError` if it is invalid: the libraries would show the password in it.
+    """
     parts = urlsplit(url)
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if not proxy or not parts.hostname or "*" in (name.strip() for name in proxies.get("no", "").split(",")):
+    if (
+        not proxy
+        or not parts.hostname
+        or "*" in (name.strip() for name in proxies.get("no", "").split(","))
+    ):
         return None
-    if proxy_bypass(parts.hostname) or proxy_bypass(f"{parts.hostname}:{parts.port or _PORTS.get(parts.scheme, 0)}"):
+    if proxy_bypass(parts.hostname) or proxy_bypass(
+        f"{parts.hostname}:{parts.port or _PORTS.get(parts.scheme, 0)}"
+    ):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not _is_address(proxy):
-        msg = "The proxy that the environment names is no address: write HTTP_PROXY, HTTPS_PROXY and ALL_PROXY as http://HOST:PORT."
+        msg = (
+            "The proxy that the environment names is no address: write HTTP_PROXY, HTTPS_PROXY "
+            "and ALL_PROXY as http://HOST:PORT."
+        )
         raise TransportError("ProxyError", msg)
     return proxy
 
@@ -42,24 +54,33 @@ def environment_proxy(url: str) -> str | None:
 def _is_address(proxy: str) -> bool:
     try:
         parts = urlsplit(proxy)
-        return parts.scheme in _PROXIES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        return (
+            parts.scheme in _PROXIES
+            and bool(parts.hostname)
+            and (parts.port is None or parts.port > 0)
+        )
     except ValueError:
         return False
 
 
 def is_supported(proxy: str | None) -> bool:
-    """Whether a transport of this room knows such a proxy. Others, as SOCKS, are the `openai` client's."""
+    """Return whether a transport of this package supports such a proxy.
+
+    The `openai` client handles others, such as SOCKS.
+    """
     return proxy is None or urlsplit(proxy).scheme in _PORTS
 
 
 def tls_context(library: str) -> ssl.SSLContext:
-    """Whom to trust: those that the HTTP library of that name trusts, which knows SSL_CERT_FILE and SSL_CERT_DIR."""
-    make: Callable[[], ssl.SSLContext] | None = getattr(importlib.import_module(library), "create_ssl_context", None)
+    """Return the TLS context of that HTTP library, with its SSL_CERT_FILE and SSL_CERT_DIR."""
+    make: Callable[[], ssl.SSLContext] | None = getattr(
+        importlib.import_module(library), "create_ssl_context", None
+    )
     return ssl.create_default_context() if make is None else make()
 
 
 def default_max_connections() -> int:
-    """As many as leave the process files for other things."""
+    """Return a number of connections that leaves the process files for other purposes."""
     try:
         resource = importlib.import_module("resource")
     except ImportError:  # Windows has no such limit for sockets

@@ -1,41 +1,46 @@
-"""The events of a stream, as values.
-
-Owns: what ends a stream, what in it is an error, and what is no stream at all.
-"""
+"""The events of a stream, as values; its end, and its errors."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from ...errors import ModelError
-from ..openai_errors import event_error
+from ..openai_errors import error_in, event_error
 from .sse import EventDecoder
 
 __all__ = ["DONE", "check_head", "decoded"]
 
 DONE: Final = object()
-"""What comes after the last event, if the provider says that it was the last."""
+"""Follows the last event, if the provider marks the end of the stream."""
 
 
-def decoded(events: list[bytes], who: object, decode: Callable[[bytes], object] = json.loads) -> list[object]:
-    """The values; `DONE` as the last one, if there is no more to come. Raises what an event tells of."""
+def decoded(
+    events: list[bytes], who: object, decode: Callable[[bytes], object] = json.loads
+) -> list[object]:
+    """Return the values; `DONE` is the last one, if the stream is complete.
+
+    Raises the error that an event reports.
+    """
     items: list[object] = []
     for data in events:
         if data.startswith(b"[DONE]"):
             items.append(DONE)
             break
         item = decode(data)
-        if (type(item) is dict or isinstance(item, Mapping)) and item.get("error"):
-            raise event_error(item["error"], who)
+        if (error := error_in(item)) is not None:
+            raise event_error(error, who)
         items.append(item)
     return items
 
 
 def check_head(decoder: EventDecoder, who: object) -> None:
-    """Raise, if what has ended is no stream of events at all, but a page."""
+    """Raise if the response that has ended was not a stream of events at all, but a page."""
     head = (decoder.head or b"").strip()
     if head and not decoder.is_of_events(head):
-        msg = f"{who}: the provider's answer is no stream of events, but {head.decode(errors='replace')!r}. Check the base_url."
+        msg = (
+            f"{who}: the provider's answer is no stream of events, but "
+            f"{head.decode(errors='replace')!r}. Check the base_url."
+        )
         raise ModelError(msg, kind="malformed", retryable=True)

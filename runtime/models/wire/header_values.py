@@ -1,7 +1,4 @@
-"""What a header can hold.
-
-Owns: the check, and words for what is wrong that show nothing of the value: it may be a key.
-"""
+"""Validation of headers, with messages that never show a value: it may be a key."""
 
 from __future__ import annotations
 
@@ -18,11 +15,14 @@ _LAST: Final = "~"
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _KEYS: Final = frozenset(("authorization", "api-key"))
 _SHORTEST_KEY: Final = 8
-"""What is shorter is none, but what is written where a server asks for no key; and it may be a part of any word."""
+"""A shorter value is not a key, but a placeholder for servers without keys.
+
+It may also be a part of any word.
+"""
 
 
 def check_headers(who: str, headers: Mapping[str, str]) -> None:
-    """Raise, if there is anything in them that cannot be sent."""
+    """Raise ModelError if one of them cannot be sent."""
     for name, value in headers.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             msg = f"{who}: {name!r} is no name of a header. Check default_headers=."
@@ -32,21 +32,35 @@ def check_headers(who: str, headers: Mapping[str, str]) -> None:
 
 
 def check_value(who: str, what: str, value: str, *, is_key: bool) -> None:
-    """Raise, if a header cannot hold that: the `openai` client sends nothing but printable ASCII."""
+    """Raise ModelError if a header cannot hold that: only printable ASCII is allowed."""
     if not isinstance(value, str):
-        msg = f"{who}: {what} is a value of type {type(value).__name__}: give text. {'Check the key.' if is_key else 'Check default_headers=.'}"
+        msg = (
+            f"{who}: {what} is a value of type {type(value).__name__}: pass text. "
+            f"{'Check the key.' if is_key else 'Check default_headers=.'}"
+        )
         raise ModelError(msg, kind="auth" if is_key else "bad_request")
     wrong = next((char for char in value if not _FIRST <= char <= _LAST and char != "\t"), None)
     if wrong is None and value == value.strip():
         return
-    has = "a blank at one of its ends" if wrong is None else "a line break in it" if wrong in "\r\n" else f"the character {wrong!r} in it"
-    advice = "Check the key: api_key=, or OPENAI_API_KEY; one that was read from a file may need .strip()." if is_key else "Check default_headers=."
+    has = (
+        "a blank at one of its ends"
+        if wrong is None
+        else "a line break in it"
+        if wrong in "\r\n"
+        else f"the character {wrong!r} in it"
+    )
+    advice = (
+        "Check the key: api_key=, or OPENAI_API_KEY; one that was read from a file may need "
+        ".strip()."
+        if is_key
+        else "Check default_headers=."
+    )
     msg = f"{who}: {what} has {has}, which no header can hold. {advice}"
     raise ModelError(msg, kind="auth" if is_key else "bad_request")
 
 
 def without_keys(data: bytes, headers: Mapping[str, str]) -> bytes:
-    """What a server has said, without the key that it was sent: some repeat it when they refuse it."""
+    """Return a server's message without the key: some servers repeat it when they refuse it."""
     for name, value in headers.items():
         key = value.rpartition(" ")[2]
         if name.lower() in _KEYS and len(key) >= _SHORTEST_KEY:

@@ -1,6 +1,7 @@
-"""One client for each event loop, because a client's connections belong to the loop on which they were opened.
+"""One client for each event loop, because a client's connections belong to the loop on which they
+were opened.
 
-Owns: the clients that it has made, until their loops end. It must never touch one that the user has given.
+It manages only the clients that it has made, never one that the user has passed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["Client", "LoopClients"]
 
 
 class Client(Protocol):
-    """What is needed of a client: how to tell that it is closed, and how to close it."""
+    """The required methods of a client."""
 
     def is_closed(self) -> bool: ...
 
@@ -27,12 +28,12 @@ C = TypeVar("C", bound=Client)
 
 
 class _Closing(Generic[C]):
-    """Closes a client, once. Whichever task comes second waits for the first."""
+    """Closes a client, once. The second task that closes it waits for the first."""
 
     def __init__(self, client: C) -> None:
         self._client = client
         self._done: asyncio.Future[None] | None = None
-        self.has_left = False  # whether the holder is at its end, or on the way there
+        self.has_left = False  # whether the holder has ended, or is ending
 
     @property
     def has_begun(self) -> bool:
@@ -50,7 +51,9 @@ class _Closing(Generic[C]):
 
 
 class _Held(NamedTuple, Generic[C]):
-    """A client, and what closes it: its holder, or if the owner is collected, its loop."""
+    """A client, and the objects that close it: its holder, or if the owner is collected, its
+    loop.
+    """
 
     client: C
     holder: AsyncGenerator[C, None]
@@ -60,8 +63,9 @@ class _Held(NamedTuple, Generic[C]):
 class LoopClients(Generic[C]):
     """Makes a client when a loop first needs one.
 
-    Each is held by an asynchronous generator. That is what event loops close when they end (`loop.shutdown_asyncgens`, which `asyncio.run` calls): the client
-    is closed on its own loop. If this object is garbage-collected before, its clients are closed then, each by its loop.
+    Each is held by an asynchronous generator, because event loops close those when they end
+    (`loop.shutdown_asyncgens`, which `asyncio.run` calls): so the client is closed on its own loop.
+    If this object is garbage-collected before that, its clients are closed then, each by its loop.
     """
 
     __slots__ = ("__weakref__", "_held", "_lock", "_make")
@@ -72,13 +76,13 @@ class LoopClients(Generic[C]):
         self._lock = threading.Lock()
 
     def here(self) -> C | None:
-        """The client of the running loop, if it has one."""
+        """Return the client of the running loop, if it has one."""
         with self._lock:
             held = self._held.get(asyncio.get_running_loop())
         return None if held is None or held.client.is_closed() else held.client
 
     async def get(self) -> C:
-        """The client of the running loop, which is made if there is none."""
+        """Return the client of the running loop, after making it if necessary."""
         client = self.here()
         if client is not None:
             return client
@@ -86,9 +90,10 @@ class LoopClients(Generic[C]):
         client = self._make()
         closing = _Closing(client)
         holder = _holding(client, closing, loop, ref(self))
-        await anext(holder)  # does not suspend, so no other task of this loop comes in between
+        await anext(holder)  # does not suspend, so no other task of this loop runs in between
         with self._lock:
-            # A loop that was closed without an end to its generators would be kept by its own entry.
+            # The entry of a loop that was closed without closing its generators would keep that
+            # loop alive.
             for other in [other for other in self._held if other.is_closed()]:
                 self._held.pop(other).when_collected.detach()
             collected = finalize(self, _close_on_its_loop, loop, closing, holder)
@@ -97,7 +102,10 @@ class LoopClients(Generic[C]):
         return client
 
     async def aclose(self) -> None:
-        """Close the client of the running loop. Clients of other loops are closed when those end."""
+        """Close the client of the running loop.
+
+        Clients of other loops are closed when those end.
+        """
         with self._lock:
             held = self._held.pop(asyncio.get_running_loop(), None)
         if held is not None:
@@ -111,7 +119,9 @@ class LoopClients(Generic[C]):
                 self._held.pop(loop).when_collected.detach()
 
 
-async def _holding(client: C, closing: _Closing[C], loop: asyncio.AbstractEventLoop, owner: ref[LoopClients[C]]) -> AsyncGenerator[C, None]:
+async def _holding(
+    client: C, closing: _Closing[C], loop: asyncio.AbstractEventLoop, owner: ref[LoopClients[C]]
+) -> AsyncGenerator[C, None]:
     try:
         yield client
     finally:
@@ -122,35 +132,50 @@ async def _holding(client: C, closing: _Closing[C], loop: asyncio.AbstractEventL
         await closing.close()
 
 
-def _close_on_its_loop(loop: asyncio.AbstractEventLoop, closing: _Closing[C], holder: AsyncGenerator[C, None]) -> None:
-    """Have a loop close what is not used any more. From any thread."""
+def _close_on_its_loop(
+    loop: asyncio.AbstractEventLoop, closing: _Closing[C], holder: AsyncGenerator[C, None]
+) -> None:
+    """Let a loop close an unused client. May be called from any thread."""
     with contextlib.suppress(RuntimeError):  # the loop is closed, and its connections with it
         loop.call_soon_threadsafe(_close_soon, loop, closing, holder)
 
 
-def _close_soon(loop: asyncio.AbstractEventLoop, closing: _Closing[C], holder: AsyncGenerator[C, None]) -> None:
-    """Close it in a task. A loop that ends may cancel that before it has begun: the holder has to be there until that loop closes its generators."""
+def _close_soon(
+    loop: asyncio.AbstractEventLoop, closing: _Closing[C], holder: AsyncGenerator[C, None]
+) -> None:
+    """Close it in a task.
+
+    A loop that ends may cancel the task before it has started: the holder must exist until that
+    loop closes its generators.
+    """
 
     async def close() -> None:
         if not closing.has_begun:
             await closing.close()
             if not closing.has_left:
-                await holder.aclose()  # takes no turn: there is nothing left to be closed
+                await holder.aclose()  # does not suspend: nothing is left to close
 
     def again(task: asyncio.Task[None]) -> None:
         if not closing.has_begun and not loop.is_closed():
             _close_soon(loop, closing, holder)
         elif not task.cancelled() and (error := task.exception()) is not None:
-            loop.call_exception_handler({"message": "a client that is not used any more could not be closed", "exception": error, "task": task})
+            loop.call_exception_handler(
+                {
+                    "message": "a client that is not used any more could not be closed",
+                    "exception": error,
+                    "task": task,
+                }
+            )
 
     loop.create_task(close()).add_done_callback(again)
 
 
 class _Uninterrupted:
-    """Awaits what closes a client.
+    """Awaits the closing of a client without interruption.
 
-    A loop that ends cancels all that still runs there, and what has begun to close must not stop at half of its connections. Closing waits for nothing, it
-    only lets the loop take a turn now and then: when it is interrupted, the rest is done at once, without those turns.
+    A loop that ends cancels everything that still runs there, and closing must not stop halfway
+    through the connections. Closing waits for nothing, it only yields to the loop now and then:
+    when it is interrupted, the rest is done at once, without yielding.
     """
 
     def __init__(self, closing: Awaitable[None]) -> None:

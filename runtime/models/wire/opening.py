@@ -1,6 +1,6 @@
-"""How a model's client on the wire is made.
+"""Construction of a model's HTTP client, and the choice of its transport.
 
-Owns: which transport it gets. It must never be imported before a model is asked.
+This module must only be imported when a model is first called.
 """
 
 from __future__ import annotations
@@ -28,17 +28,29 @@ _TLS: Final = "https://"
 
 
 class WireMaker:
-    """Makes the client of one model for each of its loops. What all of them share, such as the list of those who are trusted, is made once."""
+    """Makes the client of one model for each of its loops.
 
-    def __init__(self, options: ClientOptions, max_connections: int | None, most_bytes: int) -> None:
+    Shared parts, such as the trusted certificates, are made once.
+    """
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        max_connections: int | None,
+        most_bytes: int,
+        most_seconds: float,
+    ) -> None:
         self._options = options
-        self._max_connections = default_max_connections() if max_connections is None else max_connections
+        self._max_connections = (
+            default_max_connections() if max_connections is None else max_connections
+        )
         self._most_bytes = most_bytes
+        self._most_seconds = most_seconds
         self._lock = threading.Lock()
         self._context: ssl.SSLContext | None = None
 
     def make(self, who: str, ask: Callable[[AsyncOpenAI], Awaitable[object]]) -> WireClient:
-        """`ask` makes the least request that there is to the model's API."""
+        """Make a client. `ask` makes a minimal request to the model's API."""
         import openai  # noqa: PLC0415 -- takes most of a second, and only who asks a model needs it
 
         probe, options = Probe(), self._options
@@ -46,7 +58,10 @@ class WireMaker:
         key = Key(options.api_key) if callable(options.api_key) else None
         client = options.client(http(transport=probe), None if key is None else key.mark)
         library = http.__mro__[1].__module__.partition(".")[0]
-        return WireClient(TargetFinder(client, probe, ask), lambda url: self._transport_to(url, library), decode, key, who, self._most_bytes)
+        finder, limits = TargetFinder(client, probe, ask), (self._most_bytes, self._most_seconds)
+        return WireClient(
+            finder, lambda url: self._transport_to(url, library), decode, key, who, *limits
+        )
 
     def _transport_to(self, url: str, library: str) -> Transport:
         proxy = environment_proxy(url)

@@ -1,7 +1,8 @@
-"""Where a model's requests go, what stands in front of them, and what its errors are: as the `openai` client would have it.
+"""The address, headers and errors of a model's requests, taken from the `openai` client.
 
-Owns: the client that is never let on to the network. It is asked to make a request, which is caught on the way out, and its address and headers are used for
-all that follow. Replies with an error are handed to it, so that it raises what it always raises. It must never see a message of a conversation.
+That client never accesses the network. It is asked to make a request, which is intercepted, and its
+address and headers are used for all later requests. Error replies are passed to it, so that it
+raises its usual errors. It never sees a message of a conversation.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Probe", "Target", "TargetFinder", "check_url"]
 
-_LEFT_OUT: Final = frozenset(("accept-encoding", "connection", "content-length", "host", "transfer-encoding"))
-"""What each HTTP client says for itself."""
+_LEFT_OUT: Final = frozenset(
+    ("accept-encoding", "connection", "content-length", "host", "transfer-encoding")
+)
+"""Headers that each HTTP client sets itself."""
 
 _ABOUT_THE_CLIENT: Final = "x-stainless-"
 _OF_THE_BODY: Final = frozenset(("content-encoding", "content-length", "transfer-encoding"))
@@ -30,7 +33,7 @@ _SCHEMES: Final = frozenset(("http", "https"))
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The address, and the headers with the key in them, which no text of this shows."""
+    """The address, and the headers with the key, which the repr never shows."""
 
     url: str
     headers: Mapping[str, str]
@@ -40,35 +43,42 @@ class Target:
 
 
 class _Request(Protocol):
-    """A request of the `openai` client's, whichever HTTP library it stands on."""
+    """A request of the `openai` client, with any HTTP library."""
 
     url: Any
     headers: Any
 
 
 class Probe:
-    """What the `openai` client takes for its way to the network."""
+    """A fake transport for the `openai` client."""
 
     def __init__(self) -> None:
         self.request: _Request | None = None
         self.answer: Callable[[_Request], Any] | None = None
 
     async def handle_async_request(self, request: _Request) -> Any:
-        """Keep what is asked; give the answer that there is for it, or fail."""
+        """Record the request; return the prepared answer, or fail."""
         self.request = request
         answer = self.answer
         if answer is None:
-            raise _of_client(request, "ConnectError")("The request was only looked at.", request=request)
+            raise _of_client(request, "ConnectError")(
+                "The request was only looked at.", request=request
+            )
         return answer(request)
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 class TargetFinder:
-    """The `openai` client behind a model, on one loop. `ask` makes the least request that there is to the model's API."""
+    """The `openai` client behind a model, on one loop.
 
-    def __init__(self, client: AsyncOpenAI, probe: Probe, ask: Callable[[AsyncOpenAI], Awaitable[object]]) -> None:
+    `ask` makes a minimal request to the model's API.
+    """
+
+    def __init__(
+        self, client: AsyncOpenAI, probe: Probe, ask: Callable[[AsyncOpenAI], Awaitable[object]]
+    ) -> None:
         self._client = client
         self._probe = probe
         self._ask = ask
@@ -76,7 +86,7 @@ class TargetFinder:
         self._target: Target | None = None
 
     async def find(self) -> Target:
-        """Raises what the client raises, if it cannot make a request."""
+        """Return the target. Raises the client's error if it cannot make a request."""
         from openai import OpenAIError  # noqa: PLC0415 -- it was imported before this was made
 
         async with self._turn:
@@ -92,13 +102,22 @@ class TargetFinder:
             return self._target
 
     async def status_error(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
-        """What the client raises for such a reply."""
-        # The body is unpacked, and whole. As bytes, since a client would write text as ASCII, and servers send what they like.
-        plain = [(name.encode(), value.encode(errors="surrogateescape")) for name, value in headers.items() if name.lower() not in _OF_THE_BODY]
-        return await self._raised(lambda request: _of_client(request, "Response")(status, headers=plain, content=body, request=request))
+        """Return the error that the client raises for such a reply."""
+        # The body is complete and uncompressed. Headers are passed as bytes, since a client would
+        # encode text as ASCII, and servers send other characters.
+        plain = [
+            (name.encode(), value.encode(errors="surrogateescape"))
+            for name, value in headers.items()
+            if name.lower() not in _OF_THE_BODY
+        ]
+        return await self._raised(
+            lambda request: _of_client(request, "Response")(
+                status, headers=plain, content=body, request=request
+            )
+        )
 
     async def lost_error(self, error: TransportError) -> Exception:
-        """What the client raises for a request that did not get through."""
+        """Return the error that the client raises for a request that did not get through."""
 
         def fail(request: _Request) -> NoReturn:
             raise _of_client(request, error.name)(str(error), request=request)
@@ -114,36 +133,47 @@ class TargetFinder:
                 return error
             finally:
                 self._probe.answer = self._probe.request = None
-        raise AssertionError  # it was given nothing but errors
+        raise AssertionError  # all prepared answers are errors
 
 
 def _target_of(request: _Request) -> Target:
     parts = urlsplit(str(request.url))
-    # A name and a password before the host are in the headers by now.
+    # A user name and a password before the host are in the headers by now.
     url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
-    headers = {name: value for name, value in request.headers.items() if name not in _LEFT_OUT and not name.startswith(_ABOUT_THE_CLIENT)}
+    headers = {
+        name: value
+        for name, value in request.headers.items()
+        if name not in _LEFT_OUT and not name.startswith(_ABOUT_THE_CLIENT)
+    }
     return Target(url, headers)
 
 
 def _of_client(request: object, name: str) -> Any:
-    """A class of the HTTP library that the client stands on, whose request this is."""
+    """Return a class of the HTTP library that the client uses, given a request of that library."""
     return getattr(sys.modules[type(request).__module__.partition(".")[0]], name)
 
 
 def check_url(url: str) -> None:
-    """Raise, if that is no address for HTTP."""
+    """Raise TransportError if that is not an HTTP address."""
     parts = urlsplit(url)
     if parts.scheme in _SCHEMES and parts.hostname:
         _check_host_and_port(parts)
         return
     if parts.scheme and parts.hostname:
-        raise TransportError("UnsupportedProtocol", f"Request URL has an unsupported protocol '{parts.scheme}://'.")
-    raise TransportError("UnsupportedProtocol", "Request URL is missing an 'http://' or 'https://' protocol.")
+        raise TransportError(
+            "UnsupportedProtocol", f"Request URL has an unsupported protocol '{parts.scheme}://'."
+        )
+    raise TransportError(
+        "UnsupportedProtocol", "Request URL is missing an 'http://' or 'https://' protocol."
+    )
 
 
 def _check_host_and_port(parts: SplitResult) -> None:
     try:
         _ = (parts.hostname or "").encode("idna"), parts.port
-    except ValueError:  # so it would be raised by the loop, when it connects
-        msg = "The host in the address is no name that can be looked up, or its port is no number up to 65535. Check the base_url."
+    except ValueError:  # otherwise the loop would raise it, when it connects
+        msg = (
+            "The host in the address is no name that can be looked up, or its port is no number "
+            "up to 65535. Check the base_url."
+        )
         raise TransportError("UnsupportedProtocol", msg) from None

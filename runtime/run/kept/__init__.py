@@ -1,10 +1,7 @@
-"""The runs that a store has.
+"""Queries about the runs in a store, and their removal. Nothing here runs a run.
 
-Owns what can be asked of them. Its files:
-
-    forgetting      removing all that is kept of a run
-    kept_life       all that a store has of one run
-    kept_runs       runs, info, pending, forget, and what else a Runner is asked
-
-It must never work on a run.
+forgetting      removing everything stored for a run
+pruning         removing the data of unreachable runs
+kept_life       everything that a store has of one run
+kept_runs       runs, info, pending, forget and the other queries of a Runner
 """

@@ -1,48 +1,151 @@
-"""Removing all that a store holds of a run.
+"""Removing everything that a store holds of a run, or of a session and its runs.
 
-Owns: what that is. It must never remove what belongs to a session, or to another run: a save of one under the same name, or a branch.
+The data of the run's session, and of another run that uses the same checkpoint id or branches off,
+stays.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ...data.run_result import RunStatus
 from ...durability.checkpoint import numbered_id, read_checkpoint
+from ...durability.kept_outcome import status_at_end
 from ...durability.open_mark import UnfinishedRun
 from ...durability.run_lease import RunLease
+from ...durability.run_listing import read_entry, session_text
 from ...durability.store_access import StoreAccess
-from ...durability.store_keys import answered_by_key, answered_key, history_key, journal_key, open_key, stuck_key
-from ...errors import CheckpointNotFound, UsageError
-from ...stores.run_entries import DropEntry
+from ...durability.store_keys import (
+    answered_by_key,
+    answered_key,
+    answered_prefix,
+    history_key,
+    journal_key,
+    open_key,
+    preempt_key,
+    session_key,
+    stuck_key,
+)
+from ...errors import CheckpointNotFound, RunLost, UsageError
+from ...sessions.turn import Turn
+from ...stores.run_entries import DropEntry, RunQuery
 from ...stores.writes import Remove, Write
 
 if TYPE_CHECKING:
     from ...actor.host import Host
 
-__all__ = ["forget_run"]
+__all__ = ["forget_run", "forget_session"]
+
+_AT_ONCE: Final = 1_000
 
 
-async def forget_run(access: StoreAccess, system: Host, agent: str, run_id: str, checkpoint_id: str, *, listed: bool) -> None:
-    """Remove it. Raises if it is at work, or if there is nothing of it."""
+async def forget_run(
+    access: StoreAccess,
+    system: Host,
+    agent: str,
+    run_id: str,
+    checkpoint_id: str,
+    *,
+    listed: bool,
+    only_failed: bool = False,
+) -> None:
+    """Remove a run.
+
+    Raises if it is running or unknown; with `only_failed`, raises `RunLost` if it is no longer a
+    failed run.
+    """
+    if await access.is_held():  # no process may own a run in a held store
+        if await access.holder(open_key(agent, run_id)) is not None:
+            msg = (
+                f"forget({run_id!r}): the process that has the run has not noticed yet that the "
+                "store is held. Try again in a minute."
+            )
+            raise UsageError(msg, run=run_id)
+        await access.commit(
+            None, await _removal(access, agent, run_id, checkpoint_id, listed=listed)
+        )
+        return
     lease = RunLease(access)
-    run = UnfinishedRun(run_id, agent, checkpoint_id, steps=True)  # if this process is lost now, others find what it was before
+    # If this process crashes now, others find the run as it was.
+    run = UnfinishedRun(run_id, agent, checkpoint_id, steps=True)
     if not await lease.take(run, system):
-        msg = f"forget({run_id!r}): the run is at work. Cancel it first, or wait for its end."
+        if only_failed:
+            msg = f"run {run_id!r} was started again."
+            raise RunLost(msg, run=run_id)
+        msg = f"forget({run_id!r}): the run is running. Cancel it first, or wait for its end."
         raise UsageError(msg, run=run_id)
     try:
-        keys = [open_key(agent, run_id), stuck_key(agent, run_id), journal_key(run_id), history_key(run_id), answered_by_key(run_id)]
-        saves = await _saves(access, run_id, checkpoint_id)
-        if not listed and not saves and not [key for key in keys if await access.get(key) is not None or await access.read(key)]:
-            msg = f"forget({run_id!r}): there is nothing of that run of {agent!r} in the store."
-            raise CheckpointNotFound(msg, run=run_id)
-        writes: list[Write] = [Remove(key) for key in (*saves, *keys)]
-        await lease.write([*writes, DropEntry(run_id)] if access.lists_runs else writes, "forget")
+        if (
+            only_failed
+            and (ended := await access.get(journal_key(run_id)))
+            and status_at_end(ended) == RunStatus.COMPLETED
+        ):
+            msg = f"run {run_id!r} was started again, and has completed."
+            raise RunLost(msg, run=run_id)
+        await lease.write(
+            await _removal(access, agent, run_id, checkpoint_id, listed=listed), "forget"
+        )
     finally:
         await lease.give_back()
 
 
+async def forget_session(access: StoreAccess, system: Host, session_id: str) -> int:
+    """Remove a session and all of its runs.
+
+    Returns the number of runs. Raises if one of them is running.
+    """
+    forgotten = 0
+
+    async def forget_runs() -> None:
+        nonlocal forgotten
+        query = RunQuery(
+            tuple(status.value for status in RunStatus),
+            session=session_text(session_id),
+            limit=_AT_ONCE,
+        )
+        while entries := await access.run_entries(query):
+            for entry in entries:
+                info = read_entry(entry)
+                await forget_run(
+                    access, system, info.agent, info.id, info.checkpoint_id, listed=True
+                )
+                forgotten += 1
+
+    if await access.is_held():
+        await forget_runs()
+        await access.commit(
+            None, [Remove(session_key(session_id)), Remove(preempt_key(session_id))]
+        )
+    else:
+        await Turn(access, session_id, "queue", None).forget_all(system, forget_runs)
+    return forgotten
+
+
+async def _removal(
+    access: StoreAccess, agent: str, run_id: str, checkpoint_id: str, *, listed: bool
+) -> list[Write]:
+    """Return the writes that remove the run. Raises if there is nothing to remove."""
+    keys = [
+        open_key(agent, run_id),
+        stuck_key(agent, run_id),
+        journal_key(run_id),
+        history_key(run_id),
+        answered_by_key(run_id),
+    ]
+    saves = await _saves(access, run_id, checkpoint_id)
+    if (
+        not listed
+        and not saves
+        and not [key for key in keys if await access.get(key) is not None or await access.read(key)]
+    ):
+        msg = f"forget({run_id!r}): the store has no such run of {agent!r}."
+        raise CheckpointNotFound(msg, run=run_id)
+    writes: list[Write] = [Remove(key) for key in (*saves, *keys)]
+    return [*writes, DropEntry(run_id)] if access.lists_runs else writes
+
+
 async def _saves(access: StoreAccess, run_id: str, checkpoint_id: str) -> list[str]:
-    """The keys of its saves, and of what says that they were answered."""
+    """Return the keys of the run's checkpoints, and of the records of their answers."""
     head = await access.get(checkpoint_id)
     if head is None:
         return []
@@ -52,4 +155,4 @@ async def _saves(access: StoreAccess, run_id: str, checkpoint_id: str) -> list[s
         data = head if name == checkpoint_id else await access.get(name)
         if data is not None and read_checkpoint(name, data)["run"] == run_id:
             keys += [name, answered_key(run_id, number)]
-    return keys
+    return [*keys, *await access.keys(answered_prefix(run_id))]

@@ -1,6 +1,6 @@
-"""All that a store has of one run, whichever process had it and whether or not it has ended: its events, and when it was at rest or lost.
+"""Everything that a store has of one run: its events, its pauses, its losses and its end.
 
-Owns: the reading of that, for those who look at a run as a whole. It must never write, nor need the run's agents.
+Reading it needs neither the run's agents nor the process that ran it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...codec.packing import unpack
-from ...data.events import AgentEvent, with_path
+from ...data.events import AgentEvent
 from ...data.run_info import RunInfo
 from ...data.run_path import Path
 from ...data.run_result import RunResult
@@ -26,71 +26,98 @@ __all__ = ["KeptEvent", "KeptLife", "KeptMark", "read_life"]
 
 
 class KeptEvent(NamedTuple):
-    """An event, and where in the history it stands."""
+    """An event, with its place in the history."""
 
     event: AgentEvent
     lane: str | None
-    """None, if that is not kept."""
+    """None if it is not stored."""
     is_shown: bool = True
-    """Whether the consumer was shown it: what an agent says that is called as a tool is not."""
+    """True if the consumer saw it; a consumer does not see the events of an agent used as a tool.
+    """
 
 
 class KeptMark(NamedTuple):
-    """The run came to rest, or went on."""
+    """A point where the run paused or resumed."""
 
     kind: str
     """`interrupted`, `cancelled`, `drained`, or `resumed`: by an answer, or by a recovery."""
     at: float | None
-    """None, if it was written by a version that did not keep it."""
+    """None if an older version wrote it without the time."""
     events: int
-    """How many events stand before it."""
+    """The number of events before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptLife:
-    """What a store has of a run."""
+    """Everything that a store has of a run."""
 
     id: str
     events: tuple[KeptEvent, ...]
     marks: tuple[KeptMark, ...] = ()
     parents: tuple[tuple[str, str], ...] = ()
-    """The lanes of parallel agents, each with the one that it came from."""
+    """The lanes of parallel agents, each with its parent lane."""
     info: RunInfo | None = None
-    """None, if the store keeps no list."""
+    """None if the store has no list of runs."""
     result: RunResult | None = None
-    """How it has ended, if it has, and that is kept; also why it rests."""
+    """The stored result: how the run ended, or why it is paused."""
 
     @property
     def shown(self) -> tuple[AgentEvent, ...]:
-        """The events that its consumer was shown."""
+        """The events that the consumer saw."""
         return tuple(kept.event for kept in self.events if kept.is_shown)
 
 
 async def read_life(access: StoreAccess, run_id: str) -> KeptLife:
-    """What the store has of that run. Raises `CheckpointNotFound` if it knows of none, and `CheckpointError` if what it has is damaged."""
+    """Read everything that the store has of a run.
+
+    Raises `CheckpointNotFound` if the run is unknown, and `CheckpointError` if its data is damaged.
+    """
     check_run_id(run_id, "")
     entry = await access.run_entry(run_id) if access.lists_runs else None
     records = await access.read(journal_key(run_id))
     ended = await access.get(journal_key(run_id))
     if entry is None and not records and not ended:
-        msg = f"the store knows no run {run_id!r}: none was begun there that is kept, or it has ended and is not kept any more."
+        msg = (
+            f"the store has no run {run_id!r}: it was never stored there, or its retention is over."
+        )
         raise CheckpointNotFound(msg, run=run_id)
     reader = _Reader()
     for position, record in enumerate(records):
         try:
             reader.read(record)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, CheckpointError) as error:
-            msg = f"the journal of run {run_id!r} is damaged at record {position}: {type(error).__name__}: {error}"
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            CheckpointError,
+        ) as error:
+            msg = (
+                f"the journal of run {run_id!r} is damaged at record {position}: "
+                f"{type(error).__name__}: {error}"
+            )
             raise CheckpointError(msg, run=run_id) from error
     events, marks = reader.events, reader.marks
-    result = read_outcome(run_id, ended, tuple(kept.event for kept in events if kept.is_shown)) if ended else None
+    result = (
+        read_outcome(run_id, ended, tuple(kept.event for kept in events if kept.is_shown))
+        if ended
+        else None
+    )
     if result is not None:
         events, marks = _merged(events, marks, result.events)
-    return KeptLife(run_id, tuple(events), tuple(marks), tuple(reader.parents.items()), None if entry is None else read_entry(entry), result)
+    return KeptLife(
+        run_id,
+        tuple(events),
+        tuple(marks),
+        tuple(reader.parents.items()),
+        None if entry is None else read_entry(entry),
+        result,
+    )
 
 
 class _Reader:
-    """Reads the records of one run, in their order."""
+    """The reader for the records of one run, in order."""
 
     def __init__(self) -> None:
         self.events: list[KeptEvent] = []
@@ -105,7 +132,12 @@ class _Reader:
                 self._event(*change)
             elif kind == "mark":
                 self.marks.append(KeptMark(change[0], None, len(self.events)))
-            elif kind == "counters" and self.marks and self.marks[-1].at is None and type(at := change[0].get("marked")) is float:
+            elif (
+                kind == "counters"
+                and self.marks
+                and self.marks[-1].at is None
+                and type(at := change[0].get("marked")) is float
+            ):
                 self.marks[-1] = KeptMark(self.marks[-1].kind, at, self.marks[-1].events)
             elif kind == "lane" and change[1] is not None:
                 self.parents[change[0]] = change[1]
@@ -127,21 +159,36 @@ class _Reader:
             raise TypeError("an event is something else")
         is_shown = event.seq > self._seq
         self._seq = max(self._seq, event.seq)
-        self.events.append(KeptEvent(event if path is None else with_path(event, read_path(path, self._paths)), lane, is_shown))
+        self.events.append(
+            KeptEvent(
+                event if path is None else event.replace(run_path=read_path(path, self._paths)),
+                lane,
+                is_shown,
+            )
+        )
 
 
-def _merged(events: list[KeptEvent], marks: list[KeptMark], others: tuple[AgentEvent, ...]) -> tuple[list[KeptEvent], list[KeptMark]]:
-    """With the events that no journal has, each in its place."""
+def _merged(
+    events: list[KeptEvent], marks: list[KeptMark], others: tuple[AgentEvent, ...]
+) -> tuple[list[KeptEvent], list[KeptMark]]:
+    """Insert the events that are missing in the journal at their places."""
     known = {kept.event.seq for kept in events if kept.is_shown}
-    missing = sorted((event for event in others if event.seq not in known), key=lambda event: event.seq)
+    missing = sorted(
+        (event for event in others if event.seq not in known), key=lambda event: event.seq
+    )
     found: list[KeptEvent] = []
     moved = list(marks)
     coming = iter(missing)
     following = next(coming, None)
     for position, kept in enumerate([*events, None]):
         while following is not None and (kept is None or following.seq < kept.event.seq):
-            # What a run shows last when it comes to rest is written behind the mark that says so.
-            moved = [KeptMark(mark.kind, mark.at, mark.events + 1) if marks[number].events > position else mark for number, mark in enumerate(moved)]
+            # The last events before a pause are written after the pause's own mark.
+            moved = [
+                KeptMark(mark.kind, mark.at, mark.events + 1)
+                if marks[number].events > position
+                else mark
+                for number, mark in enumerate(moved)
+            ]
             found.append(KeptEvent(following, None))
             following = next(coming, None)
         if kept is not None:

@@ -1,15 +1,16 @@
-"""The store in a PostgreSQL.
+"""The PostgreSQL store. No row stays locked for longer than one message takes.
 
-    entries     the list of runs
-    tables      what is in it
-    functions   what runs inside of it
-    arrays      how lists stand on the line
-    batch       many operations as one message
-    errors      what its errors mean
-    listening   how it is noticed that another process has written
-    store       the store itself, and its connection
-
-It must never hold rows for longer than a message takes.
+entries     the list of runs
+tables      the tables, and the statements that read them
+functions   the functions that run in the server
+arrays      binary encoding of lists
+batch       many operations as one message
+errors      classification of its errors
+client      a connection with a deadline for each answer
+pruning     the removal of expired data, step by step
+risks       settings that can lose data
+listening   notifications of changes by other processes
+store       the store itself, and its connection
 """
 
 from .store import PostgresStore

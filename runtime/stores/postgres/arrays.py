@@ -1,6 +1,7 @@
-"""Lists as PostgreSQL takes them, made in one go: a batch is sent as some twenty lists of hundreds of things.
+"""Fast binary encoding of lists for PostgreSQL: a batch is sent as some twenty lists with hundreds
+of items.
 
-Owns: their format on the line. It is imported when a connection is made, because it imports the client.
+Imported when a connection is made, because it imports the client.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_BYTEA, _BIGINT, _TEXT = 17, 20, 25  # what the server calls these types, and lists of them
+_BYTEA, _BIGINT, _TEXT = 17, 20, 25  # the server's ids of these types, and of lists of them
 _BYTEAS, _BIGINTS, _TEXTS = 1001, 1016, 1009
 _NULL: Final = b"\xff\xff\xff\xff"  # a length of -1
 
@@ -50,11 +51,13 @@ class _WordsDumper(Dumper):
     oid = _TEXTS
 
     def dump(self, obj: list[str]) -> Buffer:
-        return _head(_TEXT, len(obj)) + b"".join([len(word).to_bytes(4, "big") + word.encode("ascii") for word in obj])
+        return _head(_TEXT, len(obj)) + b"".join(
+            [len(word).to_bytes(4, "big") + word.encode("ascii") for word in obj]
+        )
 
 
 def _head(kind: int, count: int) -> bytes:
-    """Dimensions, whether there may be nulls, the kind; the size, and where counting begins."""
+    """Encode dimensions, whether there may be nulls, the type; the size, and the lower bound."""
     return struct.pack(">iiiii", 1, 1, kind, count, 1) if count else struct.pack(">iii", 0, 0, kind)
 
 

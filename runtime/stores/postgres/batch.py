@@ -1,8 +1,7 @@
-"""A batch of operations, as the lists that `perform` takes, and its answers.
+"""A batch of operations, as the lists that the function `perform` takes, and its answers.
 
-Every operation that writes concerns an owner, takes a claim, or commits writes, with or without a claim: so do the ones that have no claim by their nature.
-
-Owns: what stands where in those lists. What is done with them is in `postgres_functions.py`.
+Every operation that writes concerns an owner, takes a claim, or commits writes with or without a
+claim; simple writes become commits without one. `functions.py` has the function itself.
 """
 
 from __future__ import annotations
@@ -29,16 +28,23 @@ class Words(list[str]):
     """A list of `text`."""
 
 
-_NONE = -1  # for a number that is not given
+_NONE = -1  # a missing number
 
 
 class Batch:
-    """What is sent, and who is answered: owners first, and then by keys, because rows are locked in this order."""
+    """The arguments of one batch, and the assignment of its answers.
+
+    Operations on owners come first, and then all others by keys, because rows are locked in this
+    order.
+    """
 
     def __init__(self, operations: Sequence[Operation]) -> None:
-        self._operations = sorted(operations, key=lambda operation: (operation.name not in {"keep_alive", "revoke"}, operation.key))
+        self._operations = sorted(
+            operations,
+            key=lambda operation: (operation.name not in {"keep_alive", "revoke"}, operation.key),
+        )
         self.kinds, self.endings = Words(), Words()
-        self.keys, self.owners, self.formers = Blobs(), Blobs(), Blobs()
+        self.keys, self.owners = Blobs(), Blobs()
         self.epochs, self.spans, self.lasts = Numbers(), Numbers(), Numbers()
         self.w_kinds, self.w_keys, self.w_values = Words(), Blobs(), Blobs()
         self.w_afters, self.w_spans, self.w_lasts = Numbers(), Numbers(), Numbers()
@@ -54,11 +60,13 @@ class Batch:
                 owner, epoch = (None, _NONE) if mine is None else mine
                 self._operation("commit", key, owner, epoch=epoch, ending=ending, writes=writes)
             case "claim":
-                owner, writes, former = arguments
-                self._operation("claim", key, owner, former=former, writes=writes)
+                owner, writes = arguments
+                self._operation("claim", key, owner, writes=writes)
             case "keep_alive":
                 seconds, first = arguments
-                self._operation("first" if first else "keep_alive", None, key, span=_microseconds(seconds))
+                self._operation(
+                    "first" if first else "keep_alive", None, key, span=_microseconds(seconds)
+                )
             case "revoke":
                 self._operation("revoke", None, key)
             case _:
@@ -72,14 +80,12 @@ class Batch:
         *,
         epoch: int = _NONE,
         span: int = _NONE,
-        former: bytes | None = None,
         ending: str = "keep",
         writes: Sequence[EncodedWrite] = (),
     ) -> None:
         self.kinds.append(kind)
         self.keys.append(key)
         self.owners.append(owner)
-        self.formers.append(former)
         self.epochs.append(epoch)
         self.spans.append(span)
         self.endings.append(ending)
@@ -94,15 +100,38 @@ class Batch:
         self.lasts.append(len(self.w_kinds))
 
     def arguments(self) -> tuple[object, ...]:
-        of_operations = (self.kinds, self.keys, self.owners, self.formers, self.epochs, self.spans, self.endings, self.lasts)
-        return *of_operations, self.w_kinds, self.w_keys, self.w_values, self.w_afters, self.w_spans, self.w_lasts, self.w_records
+        of_operations = (
+            self.kinds,
+            self.keys,
+            self.owners,
+            self.epochs,
+            self.spans,
+            self.endings,
+            self.lasts,
+        )
+        return (
+            *of_operations,
+            self.w_kinds,
+            self.w_keys,
+            self.w_values,
+            self.w_afters,
+            self.w_spans,
+            self.w_lasts,
+            self.w_records,
+        )
 
     def written(self) -> Blobs:
-        """The keys of which a watcher may want to hear."""
-        return Blobs({key for kind, key in zip(self.w_kinds, self.w_keys, strict=True) if kind in {"append", "put", "remove"}})
+        """Return the written keys, for watchers."""
+        return Blobs(
+            {
+                key
+                for kind, key in zip(self.w_kinds, self.w_keys, strict=True)
+                if kind in {"append", "put", "remove"}
+            }
+        )
 
     def answer(self, row: Sequence[Any]) -> None:
-        """Set the result of each operation, or what it was refused for."""
+        """Set the result of each operation, or the reason why it was refused."""
         for operation, word, one, two, name in zip(self._operations, *row, strict=True):
             if word in {"done", "none"}:
                 operation.result = _result(operation.name, word, one, two)
@@ -111,20 +140,33 @@ class Batch:
             else:
                 operation.error = self._refusal(operation, word, one, two, name)
 
-    def _refusal(self, operation: Operation, word: str, place: int, held: int, holder: bytes | None) -> WriteRefused:
-        """In the words of the other stores. Places are counted from 1."""
-        key: bytes = (self.w_keys[place - 1] or b"") if word in {"position", "value"} else operation.key
+    def _refusal(
+        self, operation: Operation, word: str, place: int, held: int, holder: bytes | None
+    ) -> WriteRefused:
+        """Build the same error as the other stores. Positions are counted from 1."""
+        key: bytes = (
+            (self.w_keys[place - 1] or b"") if word in {"position", "value"} else operation.key
+        )
         match word:
             case "owner":
-                owner = operation.arguments[0] if operation.name == "claim" else operation.arguments[0][0]
+                owner = (
+                    operation.arguments[0]
+                    if operation.name == "claim"
+                    else operation.arguments[0][0]
+                )
                 why = f"owner {_text(owner)!r} is not alive"
             case "epoch":
-                why = f"it is claimed by {'no owner' if holder is None else f'owner {_text(holder)!r}'} by now"
+                why = (
+                    "it is claimed by "
+                    f"{'no owner' if holder is None else f'owner {_text(holder)!r}'} by now"
+                )
             case "position":
                 why = f"its journal holds {held} records, and not {self.w_afters[place - 1]}"
             case _:
                 why = "its value is another one by now"
-        return WriteRefused(f"nothing was written for {_text(key)!r}: {why}.", reason=word, key=_text(key))
+        return WriteRefused(
+            f"nothing was written for {_text(key)!r}: {why}.", reason=word, key=_text(key)
+        )
 
 
 def _writes_of(operation: Operation) -> tuple[EncodedWrite, ...]:
@@ -135,7 +177,9 @@ def _writes_of(operation: Operation) -> tuple[EncodedWrite, ...]:
         case "create":
             return EncodedWrite("expect", key), EncodedWrite("put", key, operation.arguments[0])
         case "append":
-            return (EncodedWrite("append", key, records=tuple(operation.arguments[0]), after=_NONE),)
+            return (
+                EncodedWrite("append", key, records=tuple(operation.arguments[0]), after=_NONE),
+            )
         case _:
             return (EncodedWrite("remove", key),)
 

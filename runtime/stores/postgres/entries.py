@@ -1,9 +1,9 @@
-"""What is in the database of a `PostgresStore` of the list of runs: its tables, what writes them inside of the server, and the statements that read them.
+"""The list of runs of a `PostgresStore`: its tables, the functions that write them inside the
+server, and the statements that read them.
 
-Each index begins with what is asked for and the status, and ends with when a run was started: whatever is asked for, the newest of each status stand at one
-place, and those of several statuses are merged.
-
-Owns: those tables, functions and statements. It knows nothing of connections.
+Each index starts with the searched column and the status, and ends with the start time of the run.
+For every kind of query, the newest entries of each status are adjacent, and those of several
+statuses are merged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ENTRY", "ENTRY_FUNCTIONS", "ENTRY_TABLES", "LISTING_NAMES", "entries_arguments"]
 
-LISTING_NAMES: Final = ("runs", "runs_by_status", "runs_by_agent", "runs_by_session", "runs_by_end", "run_labels", "labels_by_run", "list_run", "listed")
+LISTING_NAMES: Final = (
+    "runs",
+    "runs_by_status",
+    "runs_by_agent",
+    "runs_by_session",
+    "runs_by_end",
+    "run_labels",
+    "labels_by_run",
+    "list_run",
+    "listed",
+)
 
 ENTRY_TABLES: Final = (
     """CREATE TABLE {runs} (
@@ -32,7 +42,10 @@ ENTRY_TABLES: Final = (
     )""",
     "CREATE INDEX {runs_by_status_alone} ON {runs} (status, started, id)",
     "CREATE INDEX {runs_by_agent_alone} ON {runs} (agent, status, started, id)",
-    "CREATE INDEX {runs_by_session_alone} ON {runs} (session, status, started, id) WHERE session > ''",
+    (
+        "CREATE INDEX {runs_by_session_alone} ON {runs} (session, status, started, id) WHERE "
+        "session > ''"
+    ),
     "CREATE INDEX {runs_by_end_alone} ON {runs} (expires) WHERE expires IS NOT NULL",
     """CREATE TABLE {run_labels} (
         label bytea NOT NULL, status bytea NOT NULL, started bigint NOT NULL, id bigint NOT NULL REFERENCES {runs} ON DELETE CASCADE,
@@ -42,8 +55,8 @@ ENTRY_TABLES: Final = (
     "CREATE INDEX {entries_by_end_alone} ON {entries} (expires) WHERE expires IS NOT NULL",
 )
 
-# Writes one entry. What was there and has expired counts as not there. With each that has an end, a few others that have come to theirs go; those that another
-# one has locked are left to it.
+# Writes one entry. An expired entry counts as missing. Each write of an entry with an expiry
+# removes a few expired ones; rows that another session has locked are skipped.
 _LIST_RUN: Final = """CREATE OR REPLACE FUNCTION {list_run}(
     which bytea, who bytea, belongs bytea, stands bytea, beginning bigint, words bytea[], said bytea, later timestamptz, moment timestamptz
 ) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS {tag}
@@ -76,7 +89,7 @@ BEGIN
     END IF;
 END {tag}"""
 
-# The newest of each status that is wanted, merged.
+# The newest entries of each requested status, merged.
 _LISTED: Final = """CREATE OR REPLACE FUNCTION {listed}(
     states bytea[], who bytea, belongs bytea, words bytea[], since bigint, until bigint, most bigint, behind bytea
 ) RETURNS TABLE (run bytea, agent bytea, session bytea, status bytea, started bigint, labels bytea[], value bytea)
@@ -114,11 +127,26 @@ END {tag}"""
 ENTRY_FUNCTIONS: Final = (_LIST_RUN, _LISTED)
 
 ENTRY: Final = {
-    "run_entry": ("SELECT run, agent, session, status, started, labels, value FROM {runs} WHERE run = %s AND (expires IS NULL OR expires > clock_timestamp())"),
-    "run_entries": "SELECT * FROM {listed}(%s::bytea[], %s::bytea, %s::bytea, %s::bytea[], %s::bigint, %s::bigint, %s::bigint, %s::bytea)",
+    "run_entry": (
+        "SELECT run, agent, session, status, started, labels, value FROM {runs} WHERE run = "
+        "%s AND (expires IS NULL OR expires > clock_timestamp())"
+    ),
+    "run_entries": (
+        "SELECT * FROM {listed}(%s::bytea[], %s::bytea, %s::bytea, %s::bytea[], %s::bigint, "
+        "%s::bigint, %s::bigint, %s::bytea)"
+    ),
 }
 
 
 def entries_arguments(query: EncodedQuery) -> tuple[object, ...]:
     states, labels = list(query.statuses), list(query.labels)
-    return states, query.agent, query.session, labels, query.since, query.until, query.limit, query.after
+    return (
+        states,
+        query.agent,
+        query.session,
+        labels,
+        query.since,
+        query.until,
+        query.limit,
+        query.after,
+    )

@@ -1,60 +1,66 @@
-"""What the errors of `psycopg` mean: whom each concerns, and what to do about it.
+"""Classification of the errors of `psycopg`: the operations that each concerns, and advice.
 
-Owns: that table. It never imports the client, because it is read before there is a connection.
+It never imports the client, because it is imported before there is a connection.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from ..store_thread import Trouble
+from ...errors import StoreError, ValueRefused
+from ..troubles import POSTGRES, Entry, Newer, Trouble, Unusable, beginning_of
 
-__all__ = ["Newer", "concerns", "is_lock_timeout", "said_of"]
+__all__ = ["concerns", "is_lock_timeout", "said_of"]
 
-# Codes of errors, the most specific first, each with whom it concerns and what to do.
-_CODES: Final = (
-    ("28", Trouble.BATCH, "it refuses the user or the password of the dsn: correct it"),
-    ("3D000", Trouble.BATCH, "there is no such database: make it, or correct the dsn"),
-    ("3F000", Trouble.BATCH, "there is no such schema: make it, or correct the argument schema"),
-    ("42501", Trouble.BATCH, "the user of the dsn may not do that: grant it"),
-    ("25006", Trouble.BATCH, "it is a standby, or set to read-only: give the dsn of the primary"),
-    ("53100", Trouble.BATCH, "its disk is full: free some room; nothing of this operation was written"),
-    ("53300", Trouble.LOST, "it has no connection left: raise max_connections, or close some"),
-    ("53", Trouble.BATCH, "it has run out of something that it needs: see its log"),
-    ("25P03", Trouble.LOST, "it has ended the connection, which was idle within a transaction: try again"),
-    ("40", Trouble.LOST, "it was in the way of others again and again: try again"),
-    ("57P", Trouble.LOST, "it is starting, stopping, or has ended the connection: try again when it runs"),
-    ("08", Trouble.LOST, "it cannot be reached: see that it runs, and that the dsn names its host and port"),
-    ("57014", Trouble.OPERATION, "it took longer than statement_timeout: raise that"),
-    ("55P03", Trouble.OPERATION, "another process holds what it needs for longer than lock_timeout: raise that, or see what that one does"),
+# A server that refuses a connection gives its reason only as text. Each row is the English text and
+# the matching error code.
+_AT_THE_DOOR: Final = (
+    ("too many clients", "53300"),
+    ("connection slots are reserved", "53300"),
+    ("too many connections for", "53300"),
+    ("session is read-only", "25006"),
+    ("server is in hot standby mode", "25006"),
+    ("the database system is", "57P03"),
+    ("authentication failed", "28P01"),
+    ("no password supplied", "28P01"),
+    ("no pg_hba.conf entry", "28000"),
+    ("is not permitted to log in", "28000"),
+    ("permission denied for database", "42501"),
 )
-
-
-class Newer(Exception):
-    """The tables were made by a newer version."""
+_MISSING: Final = (("role ", "28000"), ("database ", "3D000"))
 
 
 def concerns(error: Exception) -> Trouble:
-    """Whom it concerns."""
+    """Return which operations the error concerns."""
     known = _entry(error)
     if known is not None:
-        return known[1]
-    if isinstance(error, Newer) or _is_refusal(error) or _is(error, "ProgrammingError"):
-        return Trouble.BATCH
-    return Trouble.LOST if _is(error, "OperationalError") and _state(error) is None else Trouble.OPERATION
+        return known.trouble
+    if isinstance(error, Newer | Unusable) or _is(error, "ProgrammingError"):
+        return Trouble.REFUSED
+    if _is(error, "OperationalError") and _state(error) is None:
+        return Trouble.WAITED_FOR
+    # An operation that the server answered with an error was not done. Any other failure leaves
+    # that open.
+    return Trouble.OPERATION if _state(error) is not None else Trouble.WAITED_FOR
 
 
-def said_of(error: Exception) -> str:
-    """What the server or the client has said, and what to do."""
+def said_of(error: Exception, what: str) -> StoreError:
+    """Return a StoreError with the message of the server or the client, and advice."""
     known = _entry(error)
-    advice = known[2] if known is not None else None
+    advice = known.advice if known is not None else None
     if isinstance(error, Newer):
-        advice = "they were made by a newer version of understudy: update this one, or give the store another prefix"
+        advice = (
+            "they were made by a newer version of offbook: update this one, or give the store "
+            "another prefix"
+        )
     elif advice is None and _is(error, "OperationalError"):
-        advice = "see that it runs, and that the dsn names its host and port, a user and the password"
+        advice = (
+            "see that it runs, and that the dsn names its host and port, a user and the password"
+        )
     said = getattr(getattr(error, "diag", None), "message_primary", None) or str(error)
-    what = " ".join(said.split()).rstrip(".") or type(error).__name__
-    return f"{what}{f' ({advice})' if advice else ''}."
+    text = " ".join(said.split()).rstrip(".") or type(error).__name__
+    kind = ValueRefused if known is not None and known.is_content else StoreError
+    return kind(f"{what}: {text}{f' ({advice})' if advice else ''}.")
 
 
 def is_lock_timeout(error: Exception) -> bool:
@@ -62,22 +68,32 @@ def is_lock_timeout(error: Exception) -> bool:
 
 
 def _state(error: BaseException) -> str | None:
-    """The code that the server has given an error, if it has."""
+    """Return the server's code for an error, if it has one."""
     state = getattr(error, "sqlstate", None)
     return state if isinstance(state, str) else None
 
 
-def _entry(error: BaseException) -> tuple[str, Trouble, str] | None:
+def _entry(error: BaseException) -> Entry | None:
     state = _state(error)
-    return None if state is None else next((entry for entry in _CODES if state.startswith(entry[0])), None)
-
-
-def _is_refusal(error: BaseException) -> bool:
-    """Whether the server has turned a connection away after it was told who wants it: that has no code, and is not different the next time."""
-    connection = getattr(error, "pgconn", None)
-    return _state(error) is None and connection is not None and bool(connection.used_password)
+    if state is not None:
+        if state == "XX000" and "invalid memory alloc request size" in str(error):
+            state = "54000"
+        return beginning_of(POSTGRES, state)
+    if not _is(error, "OperationalError"):
+        return None
+    text = str(error)
+    found = [code for words, code in _AT_THE_DOOR if words in text]
+    found += [code for words, code in _MISSING if words in text and "does not exist" in text]
+    entries = [entry for code in found if (entry := beginning_of(POSTGRES, code)) is not None]
+    # Of several hosts, one may refuse what another one will soon accept.
+    return next(
+        (entry for entry in entries if entry.trouble is Trouble.WAITED_FOR),
+        entries[0] if entries else None,
+    )
 
 
 def _is(error: BaseException, name: str) -> bool:
-    """Whether it is of the client's class of that name, which is not imported for that."""
-    return any(cls.__name__ == name and cls.__module__.startswith("psycopg") for cls in type(error).__mro__)
+    """Return whether its class has that name in the client, which is not imported for this."""
+    return any(
+        cls.__name__ == name and cls.__module__.startswith("psycopg") for cls in type(error).__mro__
+    )

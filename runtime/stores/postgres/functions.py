@@ -1,12 +1,13 @@
-"""What runs inside of a PostgreSQL: the functions that look at owners, claims, positions and values, and write, in one step.
+"""The functions that run inside PostgreSQL: they check owners, claims, positions and values, and
+write, in one step.
 
-A batch is one call of `perform`, and so one message and one transaction: a process that is stopped or killed leaves nothing half done, and holds no row while
-it is stopped. What is refused is told by a word in the answer, not by an error: it concerns one operation, and the others of the batch go on.
+A batch is one call of `perform`, and so one message and one transaction: a process that is stopped
+or killed leaves nothing half done, and holds no row lock while it is stopped. A refusal is a word
+in the answer, not an error: it concerns one operation, and the others of the batch continue.
 
-All rows are locked in one order: owners, claims, entries, each in the order of their keys. So two batches do not wait for each other; where they do, because
-both make rows that were not there, the server ends one of them, which is tried again.
-
-Owns: these functions. It knows nothing of connections.
+All rows are locked in one order: owners, claims, entries, each in the order of their keys. So two
+batches do not deadlock. If they do, because both insert missing rows, the server ends one of them,
+which is retried.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Final
 
 __all__ = ["FUNCTIONS"]
 
-# Takes the lock that ends with this session for owners of it, and writes down that it has. The lock of a session before may still be there, if the server has
-# not noticed yet that it is gone: then there is no proof for now. Returns those that could not be had.
+# Takes a lock for each owner that ends with this session, and records it. The lock of an earlier
+# session may still exist, if the server has not noticed its end: then there is no proof for now.
+# Returns the owners whose lock was not available.
 _PROVE: Final = """CREATE OR REPLACE FUNCTION {prove}(who bytea[], OUT missing bytea[]) LANGUAGE plpgsql AS {tag}
 DECLARE
     one bytea;
@@ -35,8 +37,9 @@ BEGIN
     END LOOP;
 END {tag}"""
 
-# Whether an owner may be alive. One whose session has let go of its lock is ended for good. A session has its own locks for the asking, so it is not asked for
-# its own owners; and after the server was started anew, no lock that is missing proves anything.
+# Whether an owner may be alive. An owner whose session has released its lock is removed for good. A
+# session can always take its own locks, so they prove nothing about its own owners; and after a
+# restart of the server, a missing lock proves nothing.
 _LIVES: Final = """CREATE OR REPLACE FUNCTION {lives}(who bytea) RETURNS boolean LANGUAGE plpgsql AS {tag}
 DECLARE
     found_owner record;
@@ -61,8 +64,9 @@ BEGIN
     RETURN false;
 END {tag}"""
 
-# Looks at what some writes of a batch expect. Returns the first that is to be refused, or 0. What is looked at stays as it is until the transaction ends: its
-# row is locked; one that is not there is made, such that it counts as not there, because only a row can be locked.
+# Checks the expectations of some writes of a batch. Returns the first one to be refused, or 0. The
+# checked rows stay unchanged until the transaction ends, because they are locked; a missing row is
+# inserted in a form that counts as missing, because only a row can be locked.
 _LOOK: Final = """CREATE OR REPLACE FUNCTION {look}(
     w_first bigint, w_last bigint, w_kinds text[], w_keys bytea[], w_values bytea[], w_afters bigint[], moment timestamptz,
     OUT refused bigint, OUT held bigint, OUT made boolean
@@ -97,7 +101,7 @@ BEGIN
     END LOOP;
 END {tag}"""
 
-# Does some writes of a batch. Returns how many records the journal of the last append holds now.
+# Does some writes of a batch. Returns the number of records in the journal of the last append.
 _WRITE: Final = """CREATE OR REPLACE FUNCTION {write}(
     w_first bigint, w_last bigint, w_kinds text[], w_keys bytea[], w_values bytea[], w_afters bigint[], w_spans bigint[], w_lasts bigint[],
     w_records bytea[], ttl float8, moment timestamptz, OUT size bigint
@@ -113,6 +117,7 @@ BEGIN
         IF w_kinds[w] = 'append' THEN
             r_first := CASE WHEN w = 1 THEN 1 ELSE w_lasts[w - 1] + 1 END;
             r_count := w_lasts[w] - r_first + 1;
+            CONTINUE WHEN r_count = 0;  -- only the position was to be looked at
             INSERT INTO {entries} AS e (key, records, written, expires) VALUES (w_keys[w], r_count, moment, later)
                 ON CONFLICT (key) DO UPDATE SET records = e.records + excluded.records, written = excluded.written, expires = excluded.expires
                 RETURNING e.id, e.records INTO into_entry, size;
@@ -137,8 +142,9 @@ BEGIN
     END LOOP;
 END {tag}"""
 
-# Takes the row of a claim. The word is 'none' if another owner that may be alive has it, or an earlier version's lease holds it. `made`: there was none.
-_TAKE: Final = """CREATE OR REPLACE FUNCTION {take}(wanted bytea, who bytea, former bytea, OUT word text, OUT made boolean) LANGUAGE plpgsql AS {tag}
+# Takes the row of a claim. The word is 'none' if another owner that may be alive has it. `made`:
+# the row did not exist before.
+_TAKE: Final = """CREATE OR REPLACE FUNCTION {take}(wanted bytea, who bytea, OUT word text, OUT made boolean) LANGUAGE plpgsql AS {tag}
 DECLARE
     holder bytea;
 BEGIN
@@ -151,8 +157,6 @@ BEGIN
     END LOOP;
     word := 'done';
     IF holder <> who AND {lives}(holder) THEN
-        word := 'none';
-    ELSIF former IS NOT NULL AND EXISTS (SELECT FROM {former_leases} AS l WHERE l.key = former AND l.until > clock_timestamp()) THEN
         word := 'none';
     END IF;
 END {tag}"""
@@ -183,10 +187,26 @@ BEGIN
     RETURN true;
 END {tag}"""
 
-# Does a batch, unless it was done already: then its answers are told once more. Of each operation: a word, two numbers, an owner.
+# The next epoch: larger than all before it, and at least the server's clock in microseconds, so
+# that a replica which has lost the last epochs returns none twice. Reading the sequence and
+# advancing it must be one step, but a lock that lasts until the end of the transaction would block
+# all other claims. So that part is rolled back, which releases the lock at once; sequences are not
+# rolled back. `_PERFORM` does a batch, unless it was done already: then it returns the same
+# answers. For each operation: a word, two numbers, an owner.
+_NEXT_EPOCH: Final = """CREATE OR REPLACE FUNCTION {next_epoch}(OUT token bigint) LANGUAGE plpgsql AS {tag}
+BEGIN
+    BEGIN
+        PERFORM pg_advisory_xact_lock(1969517428, hashtext('{epochs_literal}'::regclass::oid::text));
+        token := setval('{epochs_literal}', greatest(nextval('{epochs_literal}'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint));
+        RAISE EXCEPTION USING ERRCODE = 'OB001';
+    EXCEPTION WHEN SQLSTATE 'OB001' THEN
+        NULL;
+    END;
+END {tag}"""
+
 _PERFORM: Final = """CREATE OR REPLACE FUNCTION {perform}(
     writer bytea, number bigint, ttl float8, provable boolean, patience integer,
-    o_kinds text[], o_keys bytea[], o_owners bytea[], o_formers bytea[], o_epochs bigint[], o_spans bigint[], o_endings text[], o_lasts bigint[],
+    o_kinds text[], o_keys bytea[], o_owners bytea[], o_epochs bigint[], o_spans bigint[], o_endings text[], o_lasts bigint[],
     w_kinds text[], w_keys bytea[], w_values bytea[], w_afters bigint[], w_spans bigint[], w_lasts bigint[], w_records bytea[],
     OUT words text[], OUT ones bigint[], OUT twos bigint[], OUT names bytea[]
 ) LANGUAGE plpgsql SET enable_seqscan = off AS {tag}
@@ -238,7 +258,7 @@ BEGIN
         word := 'done';
         fresh := false;
         IF o_kinds[i] = 'claim' THEN
-            SELECT t.word, t.made INTO word, fresh FROM {take}(o_keys[i], o_owners[i], o_formers[i]) AS t;
+            SELECT t.word, t.made INTO word, fresh FROM {take}(o_keys[i], o_owners[i]) AS t;
         ELSIF o_owners[i] IS NOT NULL THEN
             SELECT c.owner, c.epoch INTO held FROM {claims} AS c WHERE c.key = o_keys[i] FOR UPDATE;
             IF held.owner IS DISTINCT FROM o_owners[i] OR held.epoch <> o_epochs[i] THEN
@@ -276,7 +296,7 @@ BEGIN
                 DELETE FROM {claims} AS c WHERE c.key = o_keys[i];
             END IF;
         ELSIF o_kinds[i] = 'claim' THEN
-            UPDATE {claims} AS c SET owner = o_owners[i], epoch = nextval('{epochs_literal}'), attempts = c.attempts + 1 WHERE c.key = o_keys[i]
+            UPDATE {claims} AS c SET owner = o_owners[i], epoch = {next_epoch}(), attempts = c.attempts + 1 WHERE c.key = o_keys[i]
                 RETURNING c.epoch, c.attempts INTO held;
             ones[i] := held.epoch;
             twos[i] := held.attempts;
@@ -290,7 +310,8 @@ BEGIN
         FROM (VALUES (words, ones, twos, names)) AS perform_words (a, b, c, d) WHERE w.id = writer;
 END {tag}"""
 
-# Removes a part of what is to be removed, so that no row is held for long; begins with the entries behind one of them. What is locked is in use.
+# Removes a part of the expired data, so that no row is locked for long; starts with the entries
+# after a given one. Locked rows are in use.
 _PRUNE: Final = """CREATE OR REPLACE FUNCTION {prune}(behind bigint, older float8, most integer, OUT gone bigint, OUT last_entry bigint)
 LANGUAGE plpgsql AS {tag}
 DECLARE
@@ -298,7 +319,6 @@ DECLARE
     old_ids bigint[];
     gone_keys bytea[];
     left_keys bytea[];
-    leases bigint := 0;
 BEGIN
     IF behind = 0 THEN
         DELETE FROM {owners} AS o USING (SELECT x.owner FROM {owners} AS x WHERE x.until <= moment FOR UPDATE SKIP LOCKED) AS old WHERE o.owner = old.owner;
@@ -307,8 +327,6 @@ BEGIN
         DELETE FROM {runs} AS r USING (
             SELECT x.id FROM {runs} AS x WHERE x.expires <= moment OR x.written <= moment - make_interval(secs => older) FOR UPDATE SKIP LOCKED
         ) AS old WHERE r.id = old.id;
-        DELETE FROM {former_leases} AS l WHERE l.until <= moment;
-        GET DIAGNOSTICS leases = ROW_COUNT;
     END IF;
     SELECT array_agg(old.id), max(old.id) INTO old_ids, last_entry FROM (
         SELECT e.id FROM {entries} AS e WHERE e.id > behind AND (e.expires <= moment OR e.written <= moment - make_interval(secs => older))
@@ -326,7 +344,7 @@ BEGIN
         AND NOT EXISTS (SELECT FROM {owners} AS o WHERE o.owner = c.owner) AND NOT EXISTS (SELECT FROM {entries} AS e WHERE e.key = c.key)
         RETURNING c.key
     )
-    SELECT leases + count(DISTINCT k.key) INTO gone FROM (SELECT r.key FROM removed AS r UNION ALL SELECT unnest(gone_keys)) AS k (key);
+    SELECT count(DISTINCT k.key) INTO gone FROM (SELECT r.key FROM removed AS r UNION ALL SELECT unnest(gone_keys)) AS k (key);
     IF cardinality(left_keys) = most THEN
         last_entry := greatest(last_entry, behind, 1);
     ELSIF coalesce(cardinality(old_ids), 0) < most THEN
@@ -334,4 +352,4 @@ BEGIN
     END IF;
 END {tag}"""
 
-FUNCTIONS: Final = (_PROVE, _LIVES, _LOOK, _WRITE, _TAKE, _OWN, _PERFORM, _PRUNE)
+FUNCTIONS: Final = (_PROVE, _LIVES, _LOOK, _WRITE, _TAKE, _OWN, _NEXT_EPOCH, _PERFORM, _PRUNE)

@@ -1,14 +1,13 @@
-"""The store in a Redis.
+"""The Redis store. Related changes are always written in one step.
 
-    scripts     what runs inside of it: a batch of operations
-    entries     the list of runs
-    searches    what goes through many keys, step by step
-    layout      where its data is, and how that of the version before comes there
-    wire        how operations are put for it, and its answers
-    listening   how it is noticed that another process has written
-    store       the store itself, and its client
-
-It must never write by more than one step what belongs together.
+scripts     the scripts that run in the server: a batch of operations
+entries     the list of runs
+searches    scripts that go through many keys, step by step
+layout      the version of the stored data
+wire        encoding of operations and decoding of answers
+risks       settings that can lose data
+listening   notifications of changes by other processes
+store       the store itself, and its client
 """
 
 from .store import RedisStore

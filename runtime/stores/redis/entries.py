@@ -1,10 +1,10 @@
-"""The list of runs in Redis: what writes it, as a part of a batch, and what is found in it, in steps.
+"""The list of runs in Redis: the scripts that write it, as a part of a batch, and that search it,
+in steps.
 
-Of each run there is `r:` with its columns; `runs` has when each was written, and `runs:ends` when those end that do. Of each status, and of each status with
-an agent, a session or a label, there is an index of its own, sorted by when the runs were started: the newest of each status stand at one place, and those of
-several statuses are merged by who asks.
-
-Owns: these scripts. It knows nothing of the client.
+Each run has a key `r:` with its columns. `runs` has the time of each run's last write, and
+`runs:ends` the expiry of those that expire. Each status, and each status combined with an agent, a
+session or a label, has its own index, sorted by the start of the runs: the newest of each status
+are adjacent, and the caller merges those of several statuses.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ return held and {ARGV[2], held[1], held[2], held[3], held[4], cmsgpack.unpack(he
 """
 )
 
-# prefix; status; agent, session, each '0', or '1' and the text; since, until; how many are looked at; behind which run of which time, or nothing; labels.
-# Returns the last time and run that were looked at, or nothing behind the last of all; and the entries.
+# prefix; status; agent, session, each '0', or '1' and the text; since, until; how many are checked;
+# after which run and its time, or nothing; labels. Returns the last time and run that were checked,
+# or nothing at the end; and the entries.
 LIST_ENTRIES: Final = (
     COMMON
     + """
@@ -61,7 +62,7 @@ return {string.format('%.0f', tonumber(began)), run, found}
 """
 )
 
-# prefix; the age in ms from which on an entry goes, or -1; how many at most
+# prefix; the age in ms from which entries are removed, or -1; how many at most
 PRUNE_ENTRIES: Final = (
     COMMON
     + """

@@ -1,6 +1,6 @@
-"""How a `RedisStore` hears of what other processes write: the scripts publish each key that they write, on a channel of its own.
+"""Notifications for a `RedisStore` about writes of other processes.
 
-Owns: that connection, and its subscriptions. It must never read what was written.
+The scripts publish each key that they write, on a separate channel.
 """
 
 from __future__ import annotations
@@ -12,13 +12,25 @@ from typing import Any, Final
 from ..listening import wait_for_any
 from ..watching import Watchers
 
-__all__ = ["Subscriptions"]
+__all__ = ["Subscriptions", "sockets_of"]
 
 _AT_ONCE: Final = 500
 
 
+def sockets_of(client: Any) -> list[int]:
+    """Return the descriptors of all connections of a client.
+
+    It takes no locks of the client: a thread that no longer exists may hold them.
+    """
+    if client is None:
+        return []
+    pool = client.connection_pool
+    connections = (*pool._available_connections, *pool._in_use_connections)
+    return [connection._sock.fileno() for connection in connections if connection._sock is not None]
+
+
 class Subscriptions:
-    """One connection that is subscribed to the channels of all keys that are watched."""
+    """One connection that is subscribed to the channels of all watched keys."""
 
     def __init__(self, watchers: Watchers, make_client: Callable[[], Any], root: bytes) -> None:
         self._watchers = watchers
@@ -26,7 +38,7 @@ class Subscriptions:
         self._root = root + b"n:"
         self._client: Any = None
         self._pubsub: Any = None
-        self._is_asked = False  # whether the server has yet to say that it is there
+        self._is_asked = False  # whether a ping is unanswered
 
     def open(self) -> None:
         self._client = self._make_client()
@@ -41,13 +53,14 @@ class Subscriptions:
                 command(*channels[start : start + _AT_ONCE])
 
     def wait(self, wake: socket.socket, seconds: float) -> None:
-        if self._read():  # what the client has read already is not seen by the socket
+        if self._read():  # the socket does not show what the client has read already
             return
         connection = self._pubsub.connection
         if connection is None:
             wait_for_any([wake], seconds)
             return
-        if wait_for_any([connection._sock, wake], seconds):  # there is no other way to wait for two things
+        # There is no other way to wait for two things.
+        if wait_for_any([connection._sock, wake], seconds):
             self._read()
         elif self._pubsub.subscribed:
             if self._is_asked:
@@ -56,17 +69,28 @@ class Subscriptions:
             self._pubsub.ping()
             self._is_asked = True
 
+    def before_fork(self) -> None:
+        """Do nothing: the connection stays as it is."""
+
+    def after_fork(self) -> None:
+        """Do nothing: it was usable all the time."""
+
+    def descriptors(self) -> list[int]:
+        return sockets_of(self._client)
+
     def close(self) -> None:
         pubsub, client, self._pubsub, self._client = self._pubsub, self._client, None, None
         if pubsub is not None:
-            pubsub.close()  # lets go of a connection that is lost, too
+            pubsub.close()  # closes a lost connection, too
         if client is not None:
             client.close()
 
     def _read(self) -> bool:
-        """Take what has come. Returns whether anything has."""
+        """Process the received messages. Returns whether there were any."""
         armed, told = [], []
-        while self._pubsub.subscribed and (message := self._pubsub.get_message(timeout=0)) is not None:
+        while (
+            self._pubsub.subscribed and (message := self._pubsub.get_message(timeout=0)) is not None
+        ):
             self._is_asked = False
             if message["type"] == "message":
                 told.append(bytes(message["channel"]).removeprefix(self._root))

@@ -1,15 +1,15 @@
-"""What runs inside of Redis for a `RedisStore`: a batch of operations as one step.
+"""The scripts that run inside Redis for a `RedisStore`: a batch of operations as one step.
 
-All of a store's keys begin with its root, which is its prefix and a NUL: no prefix has one, so no two roots begin alike. Of each key there is `v:` with its
-value and `j:` with its journal. `keys` has all keys, sorted as texts; `times` when each was written, and `expiry` when it ends, in milliseconds of the
-server's clock.
+All of a store's keys start with its root, which is its prefix and a NUL: no prefix contains one, so
+no root is a prefix of another. Each key has `v:` with its value and `j:` with its journal. `keys`
+has all keys, sorted as texts; `times` has the time of each last write, and `expiry` that of its
+expiry, in milliseconds of the server's clock.
 
-`o:` is there as long as an owner is alive, and for `GRACE` longer; `owners` has all of them, the oldest first. `c:` is a claim: its owner, its epoch, how often
-it was taken; `claims` has the keys of all. `epoch` is the last one that was given. What begins with `r` is the list of
-runs, as `entries.py` says it. `w:` has what each writer's last batch was answered, so that a batch whose
-answer was lost is not done twice. `n:` is the channel on which it is published that a key was written.
-
-Owns: how values, journals, owners and claims are written. It knows nothing of the client.
+`o:` exists as long as an owner is alive, and for `GRACE` longer; `owners` has all of them, the
+oldest first. `c:` is a claim: its owner, its epoch, the number of times it was taken; `claims` has
+the keys of all. `epoch` is the last epoch. Keys that start with `r` are the list of runs, which
+`entries.py` describes. `w:` has the answers to each writer's last batch, so that a batch whose
+answer was lost is not done twice. `n:` is the channel on which written keys are published.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from typing import Final
 
 __all__ = ["BATCH", "COMMON", "GRACE", "LAYOUT"]
 
-LAYOUT: Final = 2
-"""The version of all this."""
+LAYOUT: Final = 1
+"""The version of this layout."""
 
 GRACE: Final = 3_600_000
-"""The milliseconds for which an owner whose time is over is remembered. It is not alive then, but may say that it is again: prolonging what is there takes no
-memory, and so is not refused by a server that has none left."""
+"""The milliseconds for which an expired owner is remembered.
+
+It is not alive then, but can be revived: extending an existing key takes no memory, so a full
+server does not refuse it.
+"""
 
 COMMON: Final = (
     f"""
@@ -110,7 +113,8 @@ end
 """
 )
 
-# What an operation looks at before it writes anything. What is refused is said as {reason, key, what there is, what was wanted}.
+# The checks of an operation before it writes anything. A refusal is {reason, key, found value,
+# expected value}.
 _LOOKS: Final = """
 local function refused(reason, key, found, wanted) return {reason, key, found or '', wanted or ''} end
 
@@ -136,13 +140,18 @@ local function check(at, last)
 end
 """
 
-# The server refuses a script's first write, if any, for want of memory, for a disk that is full, or because it is a replica; when one was taken, it takes all
-# the others. So an operation is written as a whole or not at all, if nothing of it can fail for other reasons: what could was looked at before.
+# The server can refuse a script's first write, because memory or disk is full or it is a replica;
+# once it has accepted one, it accepts all the others. So an operation is written as a whole or not
+# at all, provided that nothing in it can fail for other reasons: those were checked before.
 _WRITES: Final = """
 local function written(key, ms, listed)
   tell(key)
   if not listed then redis.call('ZADD', root .. 'keys', 0, key) end
-  redis.call('ZADD', root .. 'times', now, key)
+  if ms > 1e12 then -- marks.AGELESS: it has no age
+    redis.call('ZREM', root .. 'times', key)
+  else
+    redis.call('ZADD', root .. 'times', now, key)
+  end
   local value, journal = root .. 'v:' .. key, root .. 'j:' .. key
   if ms > 0 then
     redis.call('PEXPIRE', value, ms)
@@ -219,7 +228,7 @@ local function write(at, last)
 end
 """
 
-# Each returns its answer, or nil and why it is refused.
+# Each returns its answer, or nil and the reason why it is refused.
 _OPERATIONS: Final = """
 local operations = {}
 
@@ -262,14 +271,12 @@ function operations.revoke(at)
 end
 
 function operations.claim(at, last)
-  local key, owner, former, least = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local key, owner, least = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local claim = root .. 'c:' .. key
   local held = redis.call('HMGET', claim, 'owner', 'attempts')
   if held[1] and held[1] ~= owner and alive(held[1]) then return 0 end
-  -- A lease of the version before this one is where it was, and ends by itself.
-  if former ~= '' and redis.call('EXISTS', root .. 'former') == 1 and redis.call('EXISTS', p .. 'l:' .. former) == 1 then return 0 end
   if not alive(owner) then return nil, refused('owner', key, owner) end
-  local wrong = check(at + 4, last)
+  local wrong = check(at + 3, last)
   if wrong then return nil, wrong end
   -- The clock, so that no epoch is given twice by a server that has lost the last one. Numbers of a script are exact up to 2^53 microseconds, in the year 2255.
   local epoch = math.max((redis.call('GET', root .. 'epoch') or 0) + 1, least + 1, clock[1] * 1000000 + clock[2])
@@ -278,7 +285,7 @@ function operations.claim(at, last)
   redis.call('SET', root .. 'epoch', text)
   redis.call('HSET', claim, 'owner', owner, 'epoch', text, 'attempts', attempts)
   redis.call('ZADD', root .. 'claims', 0, key)
-  write(at + 4, last)
+  write(at + 3, last)
   return {epoch, attempts}
 end
 
@@ -297,7 +304,8 @@ function operations.commit(at, last)
 end
 """
 
-# prefix, writer, number of the batch, time to live in ms or 0; then of each operation its name, how many arguments it has, and these.
+# prefix, writer, number of the batch, time to live in ms or 0; then for each operation its name,
+# the number of its arguments, and the arguments.
 BATCH: Final = (
     COMMON
     + """

@@ -1,8 +1,7 @@
-"""What is found in Redis by its key's beginning or its age: scripts that go through many keys, in steps.
+"""Scripts that search Redis by prefix or age, in steps.
 
-The server does nothing else while a script runs, so that none of them looks at more than `AT_ONCE` keys in one call: the caller goes on where it ended.
-
-Owns: these scripts. It knows nothing of the client.
+The server does nothing else while a script runs. So most scripts handle at most `AT_ONCE` keys in
+one call, and the caller continues where it ended.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ return owner and alive(owner) and owner
 """
 )
 
-# prefix; the first text that is wanted, and the first behind it, as ZRANGEBYLEX has them
+# prefix; start and end of the range, in the syntax of ZRANGEBYLEX
 KEYS: Final = (
     COMMON
     + """
@@ -33,7 +32,8 @@ return redis.call('ZRANGEBYLEX', root .. 'keys', ARGV[2], ARGV[3])
 """
 )
 
-# prefix; from where to where, as above; how many at most. Returns the last key that was looked at, or '' behind the last of all; and keys and attempts in turn.
+# prefix; start and end of the range, as above; how many at most. Returns the last checked key, or
+# '' at the end; and keys and attempts in turn.
 ORPHANS: Final = (
     COMMON
     + """
@@ -51,7 +51,7 @@ return {#keys == most and keys[most] or '', found}
 """
 )
 
-# prefix; the age in ms from which on a key goes, or -1; how many at most
+# prefix; the age in ms from which keys are removed, or -1; how many at most
 PRUNE: Final = (
     COMMON
     + """
@@ -64,7 +64,8 @@ return gone
 """
 )
 
-# prefix; from where on, as above; how many at most. Returns the last key, as ORPHANS; and how many claims went: of nothing, and by no living owner.
+# prefix; start of the range, as above; how many at most. Returns the last key, as ORPHANS; and the
+# number of removed claims: those without data and without a living owner.
 PRUNE_CLAIMS: Final = (
     COMMON
     + """
@@ -77,7 +78,8 @@ return {#keys == most and keys[most] or '', gone}
 """
 )
 
-# prefix; at which place of all owners to begin; how many at most. Forgets those whose time is over. Returns where to go on, or -1.
+# prefix; the position in the list of owners to start at; how many at most. Removes expired owners.
+# Returns the position to continue at, or -1.
 PRUNE_OWNERS: Final = (
     COMMON
     + """

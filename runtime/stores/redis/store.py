@@ -1,68 +1,70 @@
-"""The store in a Redis: for many machines, as durable as that Redis was set up to be.
+"""The Redis store: for many machines, as durable as that Redis is configured to be.
 
-Owns: the connection, what is asked of the server in which order, and what the errors of `redis` mean. What happens in the server is in `redis_scripts.py`,
-`redis_searches.py` and `redis_layout.py`; how it is put on the wire, in `redis_wire.py`.
+This module has the connection, and the order of requests. `scripts.py`, `searches.py`, `entries.py`
+and `layout.py` have the scripts, and `wire.py` the encoding.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, Self
 
 from ...environment import environment
 from ...errors import StoreError, UsageError
-from ..arguments import time_to_live
-from ..store_thread import Operation, Trouble
+from ..arguments import is_plain_function, time_to_live
+from ..risks import Risks
+from ..store_thread import Operation, SteppedOperation
 from ..threaded_store import DrivenStore, EncodedEntry, EncodedQuery
+from ..troubles import REDIS, Entry, Newer, Trouble, Unusable, named
 from ..watching import Watchers
 from .entries import FIND_ENTRY, LIST_ENTRIES, PRUNE_ENTRIES
-from .layout import Newer, prepare
-from .listening import Subscriptions
+from .layout import prepare
+from .listening import Subscriptions, sockets_of
+from .risks import risks_of
 from .scripts import BATCH
 from .searches import AT_ONCE, HOLDER, KEYS, ORPHANS, PRUNE, PRUNE_CLAIMS, PRUNE_OWNERS
 from .wire import FAILED, REFUSED, answer_of, behind, milliseconds, refusal, words_of
 
-__all__ = ["RedisStore"]
+__all__ = ["ANSWERED_SECONDS", "RedisStore"]
 
-_TIMEOUT: Final = 5.0  # seconds that the server may take to answer, or to be connected to
+_TIMEOUT: Final = 5.0  # seconds for the server to answer or to accept a connection
 _PATIENCE: Final = 5.0
+_SENTINEL: Final = "redis+sentinel://"
+_SENTINEL_PORT: Final = 26379
+ANSWERED_SECONDS: Final = 2 * (_TIMEOUT + _TIMEOUT)
+"""The time within which each caller has an answer: two attempts, each with a connect."""
 _LONGEST_PREFIX: Final = 200
 
-# Most specific first: the name of the exception, whom it concerns, and what to do.
-_ERRORS: Final = (
-    ("AuthenticationError", Trouble.BATCH, "it refuses the user or the password of the url: correct it"),
-    ("AuthorizationError", Trouble.BATCH, "the user of the url may not do that: see its ACL"),
-    ("NoPermissionError", Trouble.BATCH, "the user of the url may not do that: see its ACL"),
-    ("BusyLoadingError", Trouble.LOST, "it is still loading its data: try again when it has"),
-    ("ReadOnlyError", Trouble.BATCH, "it is a replica, which cannot be written: give the url of the primary"),
-    ("OutOfMemoryError", Trouble.OPERATION, "it has no memory left: prune the store, or raise maxmemory; nothing of this operation was written"),
-    ("TimeoutError", Trouble.LOST, "it does not answer in time, and whether anything was written is not known: see that it is not overloaded"),
-    ("ConnectionError", Trouble.LOST, "it cannot be reached: see that it runs, and that the url names its host and port"),
-    ("ResponseError", Trouble.OPERATION, "it refused that: see its log"),
-)
-
-# The first word of what the server itself answers to an operation.
-_ANSWERS: Final = {
-    "WRONGTYPE": "something else is there under that key: give the store a prefix of its own",
-    "OOM": "it has no memory left: prune the store, or raise maxmemory; nothing of this operation was written",
-    "MISCONF": "it cannot save its data, and so takes no more: see its log",
-    "READONLY": "it is a replica, which cannot be written: give the url of the primary",
-    "NOPERM": "the user of the url may not do that: see its ACL",
-    "NOREPLICAS": "it has too few replicas to take anything: see that they run",
+# Errors whose class the client derives from the first word of the server's answer, which it
+# removes.
+_CLASSES: Final = {
+    "AuthenticationError": "WRONGPASS",
+    "AuthenticationWrongNumberOfArgsError": "WRONGPASS",
+    "AuthorizationError": "NOPERM",
+    "BusyLoadingError": "LOADING",
+    "ClusterCrossSlotError": "CROSSSLOT",
+    "ClusterDownError": "CLUSTERDOWN",
+    "MasterDownError": "MASTERDOWN",
+    "MovedError": "MOVED",
+    "NoPermissionError": "NOPERM",
+    "OutOfMemoryError": "OOM",
+    "ReadOnlyError": "READONLY",
 }
+_WORDS: Final = 4  # leading words to search: older servers name the script first
+_LARGEST: Final = 512 * 1024 * 1024  # bytes of a value, unless the server is configured for more
 
 
 class _Pipeline(Protocol):
-    """What is used of the client's pipelines, whose commands have no types of their own."""
+    """The used part of the client's pipelines, whose commands have no types."""
 
     def execute_command(self, *words: object) -> object: ...
 
-    def execute(self, raise_on_error: bool = True) -> list[Any]: ...  # noqa: FBT001, FBT002 -- as the client has it
+    def execute(self, raise_on_error: bool = True) -> list[Any]: ...  # noqa: FBT001, FBT002 -- as the client defines it
 
 
 class _Client(Protocol):
-    """What is used of the client. What it answers depends on the command."""
+    """The used part of the client. The type of an answer depends on the command."""
 
     def execute_command(self, *words: object) -> Any: ...
 
@@ -72,36 +74,63 @@ class _Client(Protocol):
 
 
 class RedisStore(DrivenStore):
-    """A store in a Redis, version 6 or newer; a single server or a primary, not a cluster.
+    """A store in Redis, version 6 or newer; a single server or a primary, not a cluster.
 
-    `prefix` stands before all that it writes: stores with different ones know nothing of each other, also if one begins with the other. `ttl`: the seconds for
-    which a key is there after it was last written; None: for ever. When the server is away, what is asked waits for it for some seconds.
+    `url`: for example `redis://user:password@host:6379/0`, also `rediss` and `unix`;
+    `redis+sentinel://user:password@host:26379,host:26379/service/0` asks sentinels for the primary,
+    whose own login is `?sentinel_username=…&sentinel_password=…`. A function that returns a url is
+    called for each connection, for credentials that change.
 
-    Owners live by the server's clock. Nothing in a Redis proves that a process has ended: what a dead one had is free when its time is over, or when it is
-    revoked. A server that was emptied, or has lost its newest writes, does not know the owner, the claim or the journal's position that a write names, and
-    refuses it. `maxmemory-policy` has to be `noeviction`: what the server throws away by itself is lost. One that has no room left takes an operation as a
-    whole or not at all, and lets owners live on.
+    `prefix` starts all keys: stores with different prefixes are independent, even if one prefix
+    starts with the other. `ttl`: the lifetime of a key in seconds, since it was last written; None:
+    forever. When the server is unavailable, operations wait for it for some seconds.
+
+    Owners are timed by the server's clock. Redis cannot prove that a process has ended: the claims
+    of a dead owner are free when it expires or is revoked. A server that was emptied, or has lost
+    its newest writes, does not know the owner, the claim or the journal's position of a write, and
+    refuses it. `maxmemory-policy` must be `noeviction`: evicted keys are lost. A full server
+    accepts an operation as a whole or not at all, and still renews owners.
     """
 
-    def __init__(self, url: str = "redis://localhost:6379/0", *, prefix: str = "understudy:", ttl: float | None = None) -> None:
-        if not isinstance(url, str):
-            msg = f"RedisStore: url is a {type(url).__name__}; give a text as redis://localhost:6379/0."
+    _largest = _LARGEST
+
+    def __init__(
+        self,
+        url: str | Callable[[], str] = "redis://localhost:6379/0",
+        *,
+        prefix: str = "offbook:",
+        ttl: float | None = None,
+    ) -> None:
+        if not isinstance(url, str) and not is_plain_function(url):
+            msg = (
+                f"RedisStore: url is a {type(url).__name__}; give a text as "
+                "redis://localhost:6379/0, or a function (`def`) that returns one."
+            )
             raise UsageError(msg)
-        if not isinstance(prefix, str) or len(prefix.encode("utf-8", "surrogatepass")) > _LONGEST_PREFIX or "\0" in prefix:
-            msg = f"RedisStore: prefix={prefix!r:.80} is no text of at most {_LONGEST_PREFIX} bytes, none of them NUL."
+        if (
+            not isinstance(prefix, str)
+            or len(prefix.encode("utf-8", "surrogatepass")) > _LONGEST_PREFIX
+            or "\0" in prefix
+        ):
+            msg = (
+                f"RedisStore: prefix={prefix!r:.80} is no text of at most {_LONGEST_PREFIX} "
+                "bytes, none of them NUL."
+            )
             raise UsageError(msg)
         self._prefix = prefix
         self._ttl = time_to_live("RedisStore", ttl)
         self._url = url
         self._address = _without_secrets(url)
-        _client(url).close()  # says at once what is wrong with the url
+        if isinstance(url, str):
+            _client(url).close()  # validates the url
         super().__init__("RedisStore")
 
     @classmethod
-    def from_env(cls, *, prefix: str = "understudy:", ttl: float | None = None) -> Self:
-        """The store in the Redis that REDIS_ADDR names: `host:port`, or a url; without it, the one at localhost:6379.
+    def from_env(cls, *, prefix: str = "offbook:", ttl: float | None = None) -> Self:
+        """Make a store in the Redis that REDIS_ADDR names: `host:port`, or a url; by default
+        localhost:6379.
 
-        The variable may stand in a `.env` file in the current folder or one of its parents.
+        The variable may be set in a `.env` file in the current folder or one of its parents.
         """
         address = environment().get("REDIS_ADDR", "").strip() or "localhost:6379"
         if "://" not in address:
@@ -112,19 +141,26 @@ class RedisStore(DrivenStore):
         return f"RedisStore({self._address!r}, prefix={self._prefix!r})"
 
     def _make_backend(self) -> _Server:
-        return _Server(repr(self), self._url, self._prefix.encode("utf-8", "surrogatepass"), self._ttl)
+        return _Server(
+            repr(self), self._url, self._prefix.encode("utf-8", "surrogatepass"), self._ttl
+        )
 
     def _make_source(self, watchers: Watchers) -> Subscriptions:
         url = self._url
-        return Subscriptions(watchers, lambda: _client(url), self._prefix.encode("utf-8", "surrogatepass") + b"\0")
+        return Subscriptions(
+            watchers, lambda: _client(url), self._prefix.encode("utf-8", "surrogatepass") + b"\0"
+        )
 
 
 class _Server:
-    """The backend: a client with one connection, made when it is first needed."""
+    """The backend: a client with one connection, made on first use."""
 
     patience = _PATIENCE
+    closes_at_fork = False
 
-    def __init__(self, name: str, url: str, prefix: bytes, ttl: float | None) -> None:
+    def __init__(
+        self, name: str, url: str | Callable[[], str], prefix: bytes, ttl: float | None
+    ) -> None:
         from hashlib import sha1  # noqa: PLC0415 -- as the client's package: only who uses it needs it
 
         self._name = name
@@ -133,17 +169,41 @@ class _Server:
         self._root = prefix + b"\0"
         self._ttl = 0 if ttl is None else milliseconds(ttl)
         self._writer = os.urandom(16).hex()
-        self._epoch = 0  # the largest that was given here: a server that has lost it, and whose clock is behind, gives a larger one none the less
+        # The largest epoch received here: a server that has lost it, and whose clock is behind,
+        # still returns a larger one.
+        self._epoch = 0
         self._client: _Client | None = None
+        self._risks = Risks()
         self._hash = sha1(BATCH.encode(), usedforsecurity=False).hexdigest()
-        self._reads = {"get": self._get, "read": self._read, "holder": self._holder, "keys": self._keys}
-        self._searches = {"orphans": self._orphans, "prune": self._prune, "run_entry": self._run_entry, "run_entries": self._run_entries}
+        self._reads = {
+            "get": self._get,
+            "read": self._read,
+            "holder": self._holder,
+            "keys": self._keys,
+        }
+        self._searches: dict[str, Callable[[_Client, Any], object]] = {
+            "orphans": self._orphans,
+            "prune": self._prune,
+            "run_entry": self._run_entry,
+            "run_entries": self._run_entries,
+        }
 
     def perform(self, batch: Sequence[Operation], number: int) -> None:
-        client = self._open()
+        try:
+            self._do_all(self._open(), batch, number)
+        except Exception as error:
+            if self.judge(error) is Trouble.WAITED_FOR:
+                self.close()  # the address may lead to another server by now
+            raise
+
+    def _do_all(self, client: _Client, batch: Sequence[Operation], number: int) -> None:
         searches = [operation for operation in batch if operation.name in self._searches]
         reads = [operation for operation in batch if operation.name in self._reads]
-        writes = [operation for operation in batch if operation.name not in self._reads and operation.name not in self._searches]
+        writes = [
+            operation
+            for operation in batch
+            if operation.name not in self._reads and operation.name not in self._searches
+        ]
         commands = [("EVALSHA", self._hash, 0, *self._words(writes, number))] if writes else []
         commands += [self._reads[operation.name](operation) for operation in reads]
         answers = self._send(client, commands)
@@ -157,37 +217,56 @@ class _Server:
                 self._fail(operation, answer)
             else:
                 operation.result = answer
-        for operation in searches:
+        for operation in searches:  # each is alone in its batch
             operation.result = self._searches[operation.name](client, operation)
 
     def judge(self, error: Exception) -> Trouble:
-        return next((trouble for name, trouble, _advice in _ERRORS if _is(error, name)), Trouble.BATCH)
+        known = _known(error)
+        return Trouble.REFUSED if known is None else known.trouble
 
     def explain(self, error: Exception, operation: Operation) -> StoreError:
         key = f" of {operation.key.decode('utf-8', 'surrogatepass')!r}" if operation.key else ""
-        advice = _ANSWERS.get(str(error).split(" ", 1)[0]) or next((advice for name, _trouble, advice in _ERRORS if _is(error, name)), None)
+        known = _known(error)
+        advice = None if known is None else known.advice
         if isinstance(error, Newer):
-            advice = "it was used by a newer version of understudy: update this one, or give the store another prefix"
-        return StoreError(f"{self._name}.{operation.name}{key}: {str(error) or type(error).__name__}{f' ({advice})' if advice else ''}.")
+            advice = (
+                "it was used by a newer version of offbook: update this one, or give the store "
+                "another prefix"
+            )
+        return StoreError(
+            f"{self._name}.{operation.name}{key}: "
+            f"{str(error) or type(error).__name__}{f' ({advice})' if advice else ''}."
+        )
 
     def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            client.close()
+            _close(client)
+
+    def before_fork(self) -> None:
+        """Do nothing: the connection stays as it is."""
+
+    def descriptors(self) -> list[int]:
+        return sockets_of(self._client)
 
     def _open(self) -> _Client:
         if self._client is None:
             client = _client(self._url)
             try:
+                _see_what_it_is(client)
                 prepare(client, self._prefix)
+                self._risks.tell(self._name, risks_of(client))
             except BaseException:
-                client.close()
+                _close(client)
                 raise
             self._client = client
         return self._client
 
     def _send(self, client: _Client, commands: Sequence[tuple[object, ...]]) -> list[Any]:
-        """Send all at once. What is wrong with the connection is raised; what is wrong with one of them is in the place of its answer."""
+        """Send all commands at once.
+
+        Connection errors are raised; the error of one command takes the place of its answer.
+        """
         if not commands:
             return []
         if len(commands) == 1:  # a pipeline of one takes longer
@@ -198,10 +277,12 @@ class _Server:
                 pipeline.execute_command(*command)
             answers = pipeline.execute(raise_on_error=False)
         for index, answer in enumerate(answers):
-            if _is(answer, "NoScriptError"):  # the server was started again, or has never seen it
+            if _is(answer, "NoScriptError"):  # the server was restarted, or has never seen it
                 answers[index] = _answer(client, "EVAL", BATCH, *commands[index][2:])
-            if isinstance(answers[index], Exception) and self.judge(answers[index]) is not Trouble.OPERATION:
-                raise answers[index]
+            found = answers[index]
+            # A failed read has its own error: the writes before it have been done.
+            if isinstance(found, Exception) and self.judge(found) is Trouble.WAITED_FOR:
+                raise found
         return answers
 
     # ---- writes
@@ -212,9 +293,15 @@ class _Server:
             words += words_of(operation, self._epoch)
         return words
 
-    def _take(self, writes: Sequence[Operation], answer: Exception | Sequence[tuple[int, Any]]) -> None:
+    def _take(
+        self, writes: Sequence[Operation], answer: Exception | Sequence[tuple[int, Any]]
+    ) -> None:
         if isinstance(answer, Exception):
             raise answer
+        for how, found in answer:
+            # The server accepts no writes now, and so has done none of these.
+            if how == FAILED and self.judge(error := _refusal(found)) is Trouble.WAITED_FOR:
+                raise error
         for operation, (how, found) in zip(writes, answer, strict=True):
             if how == FAILED:
                 self._fail(operation, _refusal(found))
@@ -249,9 +336,12 @@ class _Server:
         prefix, limit = operation.key, operation.arguments[0]
         found: list[tuple[int, bytes]] = []
         fresh, start = 0, b"[" + prefix
-        # Keys come sorted, and none has fewer attempts than none: with as many of these as are wanted, no later one is.
+        # Keys come sorted, and zero attempts is the minimum: with enough of those, no later key can
+        # rank before them.
         while start != b"(" and (limit is None or fresh < limit):
-            last, step = client.execute_command("EVAL", ORPHANS, 0, self._prefix, start, behind(prefix), AT_ONCE)
+            last, step = client.execute_command(
+                "EVAL", ORPHANS, 0, self._prefix, start, behind(prefix), AT_ONCE
+            )
             more = list(zip(step[1::2], step[::2], strict=True))
             fresh += sum(1 for attempts, _key in more if not attempts)
             found += more
@@ -271,41 +361,56 @@ class _Server:
             if behind is None:
                 return []
             place, last = behind[4], query.after
-        found = [entry for status in query.statuses for entry in self._of_status(client, query, status, place, last)]
+        found = [
+            entry
+            for status in query.statuses
+            for entry in self._of_status(client, query, status, place, last)
+        ]
         found.sort(key=lambda entry: (entry[4], entry[0]), reverse=True)
         return found[: query.limit]
 
-    def _of_status(self, client: _Client, query: EncodedQuery, status: bytes, place: bytes, last: bytes) -> list[EncodedEntry]:
+    def _of_status(
+        self, client: _Client, query: EncodedQuery, status: bytes, place: bytes, last: bytes
+    ) -> list[EncodedEntry]:
         found: dict[bytes, EncodedEntry] = {}
-        who, belongs = (b"0" if text is None else b"1" + text for text in (query.agent, query.session))
+        who, belongs = (
+            b"0" if text is None else b"1" + text for text in (query.agent, query.session)
+        )
         wanted = (status, who, belongs, query.since, query.until)
         most = min(AT_ONCE, query.limit + 1)
         while len(found) < query.limit:
-            place, last, step = client.execute_command("EVAL", LIST_ENTRIES, 0, self._prefix, *wanted, most, place, last, *query.labels)
+            place, last, step = client.execute_command(
+                "EVAL", LIST_ENTRIES, 0, self._prefix, *wanted, most, place, last, *query.labels
+            )
             found |= {entry[0]: _entry(entry) for entry in step}
             if not last:
                 break
             most = AT_ONCE
         return list(found.values())
 
-    def _prune(self, client: _Client, operation: Operation) -> int:
+    def _prune(self, client: _Client, operation: SteppedOperation) -> int:
+        """Do one step: one script."""
         age = -1 if operation.arguments[0] is None else int(operation.arguments[0] * 1000)
-        gone, more = 0, AT_ONCE
-        while more == AT_ONCE:
+        stage, place, gone = operation.progress or ("keys", b"-", 0)
+        if stage == "keys":
             more = client.execute_command("EVAL", PRUNE, 0, self._prefix, age, AT_ONCE)
             gone += more
-        more = AT_ONCE
-        while more == AT_ONCE:
+            stage = stage if more == AT_ONCE else "runs"
+        elif stage == "runs":
             more = client.execute_command("EVAL", PRUNE_ENTRIES, 0, self._prefix, age, AT_ONCE)
-        start = b"-"
-        while start != b"(":
-            last, more = client.execute_command("EVAL", PRUNE_CLAIMS, 0, self._prefix, start, AT_ONCE)
+            stage = stage if more == AT_ONCE else "claims"
+        elif stage == "claims":
+            last, more = client.execute_command(
+                "EVAL", PRUNE_CLAIMS, 0, self._prefix, place, AT_ONCE
+            )
             gone += more
-            start = b"(" + last
-        place = 0
-        while place >= 0:
+            stage, place = (stage, b"(" + last) if last else ("owners", 0)
+        else:
             place = client.execute_command("EVAL", PRUNE_OWNERS, 0, self._prefix, place, AT_ONCE)
-        return gone
+            stage = stage if place >= 0 else ""
+        operation.progress, operation.is_done = (stage, place, gone), not stage
+        count: int = gone
+        return count
 
 
 def _entry(found: Sequence[Any]) -> EncodedEntry:
@@ -313,25 +418,107 @@ def _entry(found: Sequence[Any]) -> EncodedEntry:
     return run, agent, session, status, int(started), labels, value
 
 
-def _client(url: str) -> _Client:
+def _see_what_it_is(client: _Client) -> None:
+    """Refuse a cluster: data that is written in one step is spread over several of its servers."""
+    said = _answer(client, "INFO", "cluster")
+    if isinstance(said, dict) and str(said.get("cluster_enabled")) == "1":
+        msg = (
+            "it is a Redis Cluster, whose servers cannot write in one step what belongs "
+            "together: give the url of a single server or a primary"
+        )
+        raise Unusable(msg)
+
+
+def _client(url: str | Callable[[], str]) -> _Client:
     try:
         import redis  # noqa: PLC0415 -- an extra, which only who uses it needs
         from redis.backoff import NoBackoff  # noqa: PLC0415
         from redis.retry import Retry  # noqa: PLC0415
     except ImportError as error:
-        msg = "RedisStore needs the package redis: pip install 'understudy[redis]'."
+        msg = "RedisStore needs the package redis: pip install 'offbook[redis]'."
         raise UsageError(msg) from error
+    text = url if isinstance(url, str) else url()
+    # The client must not retry without the worker's knowledge.
+    options: dict[str, Any] = {
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": _TIMEOUT,
+        "socket_connect_timeout": _TIMEOUT,
+        "protocol": 2,
+    }
     try:
-        # Nothing is sent again without the worker's knowing.
-        return redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT, protocol=2)
-    except Exception:  # noqa: BLE001 -- a text that is no url raises anything
-        msg = "RedisStore: the url cannot be read (it is not shown, because it may hold a password); give one as redis://localhost:6379/0."
+        client = (
+            _found_by_sentinel(text, options)
+            if text.startswith(_SENTINEL)
+            else redis.Redis.from_url(text, **options)
+        )
+        decodes = client.connection_pool.connection_kwargs.get("decode_responses")
+    except Exception:  # noqa: BLE001 -- an invalid url raises anything
+        msg = (
+            "RedisStore: the url cannot be read (it is not shown, because it may hold a "
+            "password); give one as redis://localhost:6379/0."
+        )
         raise UsageError(msg) from None
+    if decodes:
+        _close(client)
+        msg = (
+            "RedisStore: the url must not set decode_responses, because values are bytes. Remove "
+            "it from the url."
+        )
+        raise UsageError(msg)
+    return client
 
 
-def _without_secrets(url: str) -> str:
+def _close(client: Any) -> None:
+    """Close its connections, and those to sentinels, which it leaves open."""
+    client.close()
+    for sentinel in getattr(
+        getattr(client.connection_pool, "sentinel_manager", None), "sentinels", ()
+    ):
+        sentinel.close()
+
+
+def _found_by_sentinel(url: str, options: dict[str, Any]) -> Any:
+    """Return a client of the primary that the sentinels name at each connection."""
+    from urllib.parse import parse_qsl, unquote, urlsplit  # noqa: PLC0415
+
+    from redis.sentinel import Sentinel  # noqa: PLC0415
+
+    parts = urlsplit(url)
+    login, _, hosts = parts.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    addresses = [
+        (
+            host.rpartition(":")[0] or host,
+            int(host.rpartition(":")[2]) if ":" in host else _SENTINEL_PORT,
+        )
+        for host in hosts.split(",")
+    ]
+    service, _, number = parts.path.strip("/").partition("/")
+    asked = dict(parse_qsl(parts.query))
+    of_sentinel = {
+        name.removeprefix("sentinel_"): asked.pop(name)
+        for name in ("sentinel_username", "sentinel_password")
+        if name in asked
+    }
+    if asked or not service:
+        raise ValueError(url)
+    sentinel: Any = Sentinel(addresses, sentinel_kwargs=of_sentinel | options, **options)  # type: ignore[no-untyped-call]  # the client has no types here
+    given = {
+        "username": unquote(user) or None,
+        "password": unquote(password) or None,
+        "db": int(number or 0),
+    }
+    return sentinel.master_for(unquote(service), **given)
+
+
+def _without_secrets(url: str | Callable[[], str]) -> str:
     from urllib.parse import urlsplit  # noqa: PLC0415 -- as the client's package: only who uses it needs it
 
+    if not isinstance(url, str):
+        return f"url by {getattr(url, '__qualname__', type(url).__name__)}"
+    if url.startswith(_SENTINEL):
+        parts = urlsplit(url)
+        return f"{_SENTINEL}{parts.netloc.rpartition('@')[2]}{parts.path}"
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
@@ -340,15 +527,30 @@ def _without_secrets(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
 
 
+def _known(error: Exception) -> Entry | None:
+    """Return the table's row for an error, by the server's message or the client's class."""
+    if not type(error).__module__.startswith("redis."):
+        return None
+    said = [word.lstrip("-") for word in str(error).split(" ", _WORDS)[:_WORDS]]
+    names = [
+        *(_CLASSES.get(cls.__name__, "") for cls in type(error).__mro__),
+        *said,
+        *(cls.__name__ for cls in type(error).__mro__),
+    ]
+    return next((entry for name in names if (entry := named(REDIS, name)) is not None), None)
+
+
 def _is(error: object, name: str) -> bool:
-    """Whether it is of the client's class of that name, which is not imported for that."""
-    return isinstance(error, Exception) and any(cls.__name__ == name and cls.__module__.startswith("redis.") for cls in type(error).__mro__)
+    """Return whether its class has that name in the client, which is not imported for this."""
+    return isinstance(error, Exception) and any(
+        cls.__name__ == name and cls.__module__.startswith("redis.") for cls in type(error).__mro__
+    )
 
 
 def _answer(client: _Client, *words: object) -> Any:
     try:
         return client.execute_command(*words)
-    except Exception as error:  # noqa: BLE001 -- the caller looks at what it is
+    except Exception as error:  # noqa: BLE001 -- the caller checks it
         return error
 
 

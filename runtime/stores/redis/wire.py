@@ -1,6 +1,6 @@
-"""How operations are written for the scripts of a `RedisStore`, and how their answers are read.
+"""Encoding of operations for the scripts of a `RedisStore`, and decoding of their answers.
 
-Owns: the words of a batch, and in which words a write is refused. It must never talk to a server.
+This module never talks to a server.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["FAILED", "REFUSED", "answer_of", "behind", "milliseconds", "refusal", "words_of"]
 
 FAILED: Final = 0
-"""How an answer begins with which the server itself has ended an operation."""
+"""The first item of an answer if the server itself has ended an operation with an error."""
 REFUSED: Final = 2
-"""How one begins that says what an operation stands on and is no longer so."""
+"""The first item of an answer if a precondition of an operation no longer holds."""
 
 
 def words_of(operation: Operation, least: int) -> list[object]:
-    """An operation, for a batch. A claim's epoch is to be larger than `least`."""
+    """Encode an operation for a batch. The epoch of a claim must be larger than `least`."""
     mine = _arguments(operation, least)
     return [operation.name, len(mine), *mine]
 
@@ -37,8 +37,8 @@ def _arguments(operation: Operation, least: int) -> list[object]:
             owner, epoch = claim or (b"", "")
             words = [key, owner, epoch, then]
         case "claim":
-            owner, writes, former = arguments
-            words = [key, owner, former or b"", least]
+            owner, writes = arguments
+            words = [key, owner, least]
         case "append":
             return [key, *arguments[0]]
         case "keep_alive":
@@ -56,18 +56,33 @@ def _add(words: list[object], write: EncodedWrite) -> None:
     if kind == "append":
         words += (kind, write.key, write.after, len(write.records), *write.records)
     elif kind == "put":
-        words += (kind, write.key, write.value, 0 if write.seconds is None else milliseconds(write.seconds))
+        words += (
+            kind,
+            write.key,
+            write.value,
+            0 if write.seconds is None else milliseconds(write.seconds),
+        )
     elif kind == "expect":
-        words += (kind, write.key, 0, b"") if write.value is None else (kind, write.key, 1, write.value)
+        words += (
+            (kind, write.key, 0, b"") if write.value is None else (kind, write.key, 1, write.value)
+        )
     elif kind == "entry":
         ends = 0 if write.seconds is None else milliseconds(write.seconds)
-        words += (kind, write.key, write.value, ends, write.after, len(write.records), *write.records)
+        words += (
+            kind,
+            write.key,
+            write.value,
+            ends,
+            write.after,
+            len(write.records),
+            *write.records,
+        )
     else:
         words += (kind, write.key)
 
 
 def answer_of(name: str, found: Any) -> object:
-    """What an operation of that name returns, from what the script has answered."""
+    """Convert the script's answer to the result of an operation of that name."""
     match name:
         case "create" | "keep_alive":
             return bool(found)
@@ -79,7 +94,7 @@ def answer_of(name: str, found: Any) -> object:
 
 
 def refusal(found: Sequence[Any]) -> WriteRefused:
-    """Why an operation was refused, as the script has said it."""
+    """Convert the script's refusal of an operation to an error."""
     reason, key, there, wanted = (_text(part) for part in found)
     match reason:
         case "epoch":
@@ -94,7 +109,10 @@ def refusal(found: Sequence[Any]) -> WriteRefused:
 
 
 def behind(prefix: bytes) -> bytes:
-    """The end of what begins with that text, as ZRANGEBYLEX has it: no byte of UTF-8 is so large that it could not be one larger."""
+    """Return the end of the range of keys with that prefix, in the syntax of ZRANGEBYLEX.
+
+    The last byte of UTF-8 can always be incremented.
+    """
     return b"(" + prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else b"+"
 
 

@@ -1,17 +1,17 @@
-"""The store in a file.
+"""The store in a SQLite file. It never judges an owner by the wall clock.
 
-    state       its own time, and the counter of epochs
-    known       what one connection knows of the file, as long as no other has written
-    rows        what a transaction has to write, table by table
-    entries     the list of runs
-    schema      its tables, and those of the version before
-    tables      what is written and read
-    owners      by whom: owners, claims, and what is refused
-    files       what is beside it: permissions, and the proof that a process lives
-    listening   how it is noticed that another process has written
-    store       the store itself, and its connection
-
-It must never judge an owner by the time on the wall.
+state       the store's own time, and the counter of epochs
+known       a connection's cache of the file, valid until another connection writes
+rows        the pending rows of a transaction, table by table
+entries     the list of runs
+schema      the tables and their version
+tables      values and journals
+owners      owners and claims
+files       permissions, and lock files that prove that a process is alive
+risks       names by which the file can be damaged
+copying     backups, and detection of a copy that replaced the file
+listening   detection of changes by other processes
+store       the store itself, and its connection
 """
 
 from .store import SQLiteStore

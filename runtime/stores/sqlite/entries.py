@@ -1,9 +1,8 @@
-"""What is in the file of a `SQLiteStore` of the list of runs, and how it is read and written.
+"""The list of runs in the file of a `SQLiteStore`.
 
-Each index begins with what is asked for and the status, and ends with when a run was started: whatever is asked for, the newest of each status stand at one
-place, and those of several statuses are merged.
-
-Owns: those tables, through one connection. It must never begin or end a transaction.
+Each index starts with the searched column and the status, and ends with the start time of the run.
+For every kind of query, the newest entries of each status are adjacent, and those of several
+statuses are merged. This module never starts or ends a transaction.
 """
 
 from __future__ import annotations
@@ -45,9 +44,19 @@ SCHEMA: Final = (
     ) WITHOUT ROWID""",
 )
 
-_COLUMNS: Final = "runs.run, runs.agent, runs.session, runs.status, runs.started, runs.labels, runs.value, runs.id"
-_IN_TIME: Final = "AND {0}.status = :status AND {0}.started >= :since AND {0}.started <= :top AND ({0}.started < :place OR {0}.id < :last)"
-_LISTED: Final = f"SELECT run, id, status, started, labels, expires FROM runs WHERE run IN ({PLACES})"  # noqa: S608 -- a constant
+_LOOKED_AT: Final = 500  # runs per step of a prune
+_LAST: Final = 2**62  # larger than every id
+_COLUMNS: Final = (
+    "runs.run, runs.agent, runs.session, runs.status, runs.started, runs.labels, runs.value, "
+    "runs.id"
+)
+_IN_TIME: Final = (
+    "AND {0}.status = :status AND {0}.started >= :since AND {0}.started <= :top AND ({0}.started "
+    "< :place OR {0}.id < :last)"
+)
+_LISTED: Final = (
+    f"SELECT run, id, status, started, labels, expires FROM runs WHERE run IN ({PLACES})"  # noqa: S608 -- a constant
+)
 
 
 class Entries:
@@ -61,7 +70,7 @@ class Entries:
         self._rows = rows
 
     def look_for(self, keys: Collection[bytes]) -> None:
-        """Find out what is listed of many runs, before each of them is written."""
+        """Load the entries of many runs at once, before each of them is written."""
         runs = self._known.runs
         for chunk in chunks(keys, runs):
             runs.update(dict.fromkeys(chunk))
@@ -80,7 +89,20 @@ class Entries:
         if held is None:
             packed = msgpack.packb(labels) if labels else b""
             number = self._next_id()
-            self._rows.runs.append((number, key, agent, session, status, write.after, packed, write.value, now, expires))
+            self._rows.runs.append(
+                (
+                    number,
+                    key,
+                    agent,
+                    session,
+                    status,
+                    write.after,
+                    packed,
+                    write.value,
+                    now,
+                    expires,
+                )
+            )
             self._label(labels, status, write.after, number)
             self._known.runs[key] = Listed(number, status, write.after, packed, expires)
         else:
@@ -99,11 +121,13 @@ class Entries:
             self._remove(key, held)
 
     def _find(self, key: bytes) -> Listed | None:
-        """What is listed of that run, in time or not."""
+        """Return the entry of that run, expired or not."""
         runs = self._known.runs
         held = runs.get(key)
         if held is None and key not in runs:
-            row = self._execute("SELECT id, status, started, labels, expires FROM runs WHERE run = ?", (key,)).fetchone()
+            row = self._execute(
+                "SELECT id, status, started, labels, expires FROM runs WHERE run = ?", (key,)
+            ).fetchone()
             held = runs[key] = None if row is None else Listed(*row)
         return held
 
@@ -126,29 +150,59 @@ class Entries:
         self._rows.write()
         place, last = query.until, -1
         if query.after is not None:
-            row = self._execute("SELECT started, id FROM runs WHERE run = ?", (query.after,)).fetchone()
+            row = self._execute(
+                "SELECT started, id FROM runs WHERE run = ?", (query.after,)
+            ).fetchone()
             if row is None:
                 return []
             place, last = row
-        values: dict[str, Any] = {"since": query.since, "top": min(query.until - 1, place), "place": place, "last": last}
-        values |= {"agent": query.agent, "session": query.session, "limit": query.limit, "now": self._state.now}
+        values: dict[str, Any] = {
+            "since": query.since,
+            "top": min(query.until - 1, place),
+            "place": place,
+            "last": last,
+        }
+        values |= {
+            "agent": query.agent,
+            "session": query.session,
+            "limit": query.limit,
+            "now": self._state.now,
+        }
         values |= {f"label{number}": label for number, label in enumerate(query.labels)}
         statement = _statement(query)
-        rows = [row for status in query.statuses for row in self._execute(statement, values | {"status": status})]
+        rows = [
+            row
+            for status in query.statuses
+            for row in self._execute(statement, values | {"status": status})
+        ]
         rows.sort(key=lambda row: (row[4], row[7]), reverse=True)
         return [_entry(row) for row in rows[: query.limit]]
 
-    def prune(self, older_than: float | None) -> None:
-        last = -1.0 if older_than is None else self._state.now - older_than
-        self._remove_all("coalesce(expires <= ?, 0) OR written <= ?", (self._state.now, last))
+    def prune(self, last: float, behind: int) -> tuple[int, bool]:
+        """Remove entries that have expired, or were not written since `last`, from the next few.
+
+        Returns the last checked one, and whether it was the last of all.
+        """
+        found = self._execute(
+            "SELECT id FROM runs WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?", (behind, _LOOKED_AT)
+        ).fetchone()
+        end = _LAST if found is None else found[0]
+        self._remove_all(
+            "id > ? AND id <= ? AND (coalesce(expires <= ?, 0) OR written <= ?)",
+            (behind, end, self._state.now, last),
+        )
+        return end, found is None
 
     def sweep(self, most: int) -> None:
-        """Remove some that have expired."""
+        """Remove some expired entries."""
         self._remove_all("expires <= ? ORDER BY expires LIMIT ?", (self._state.now, most))
 
-    def _remove_all(self, which: str, values: tuple[float, float]) -> None:
+    def _remove_all(self, which: str, values: tuple[float, ...]) -> None:
         self._rows.write()
-        for key, *held in self._execute(f"SELECT run, id, status, started, labels, expires FROM runs WHERE {which}", values).fetchall():  # noqa: S608 -- constants
+        for key, *held in self._execute(
+            f"SELECT run, id, status, started, labels, expires FROM runs WHERE {which}",  # noqa: S608 -- constants
+            values,
+        ).fetchall():
             self._remove(key, Listed(*held))
         self._rows.write()
 
@@ -162,17 +216,27 @@ class Entries:
 
     def _label(self, labels: Sequence[bytes], status: bytes, started: int, number: int) -> None:
         for label in labels:
-            self._execute("INSERT OR IGNORE INTO run_labels VALUES (?, ?, ?, ?)", (label, status, started, number))
+            self._execute(
+                "INSERT OR IGNORE INTO run_labels VALUES (?, ?, ?, ?)",
+                (label, status, started, number),
+            )
 
     def _unlabel(self, labels: Sequence[bytes], status: bytes, started: int, number: int) -> None:
         for label in labels:
-            self._execute("DELETE FROM run_labels WHERE label = ? AND status = ? AND started = ? AND id = ?", (label, status, started, number))
+            self._execute(
+                "DELETE FROM run_labels WHERE label = ? AND status = ? AND started = ? AND id = ?",
+                (label, status, started, number),
+            )
 
 
 def _statement(query: EncodedQuery) -> str:
-    """For one status. The narrowest index is gone through, and what else is wanted is looked at in each row."""
+    """Return the statement for one status.
+
+    It uses the narrowest index, and checks the other conditions in each row.
+    """
     also = [
-        f"AND EXISTS (SELECT 1 FROM run_labels AS l WHERE l.label = :label{number} AND l.status = runs.status AND l.started = runs.started AND l.id = runs.id)"  # noqa: S608 -- constants
+        f"AND EXISTS (SELECT 1 FROM run_labels AS l WHERE l.label = :label{number} AND "  # noqa: S608 -- constants
+        "l.status = runs.status AND l.started = runs.started AND l.id = runs.id)"
         for number in range(1, len(query.labels))
     ]
     by_label, by_session = bool(query.labels), query.session is not None and not query.labels
@@ -181,13 +245,28 @@ def _statement(query: EncodedQuery) -> str:
     if query.agent is not None:
         also.append("AND runs.agent = :agent")
     if by_label:
-        source, table = "run_labels AS first CROSS JOIN runs ON runs.id = first.id WHERE first.label = :label0", "first"
+        source, table = (
+            "run_labels AS first CROSS JOIN runs ON runs.id = first.id WHERE first.label = :label0",
+            "first",
+        )
     else:
-        index = "runs_by_session" if by_session else "runs_by_agent" if query.agent is not None else "runs_by_status"
-        source, table = f"runs INDEXED BY {index} WHERE {'runs.session > x' + repr('') if by_session else '1'}", "runs"
+        index = (
+            "runs_by_session"
+            if by_session
+            else "runs_by_agent"
+            if query.agent is not None
+            else "runs_by_status"
+        )
+        source, table = (
+            f"runs INDEXED BY {index} WHERE {'runs.session > x' + repr('') if by_session else '1'}",
+            "runs",
+        )
     still = "AND (runs.expires IS NULL OR runs.expires > :now)"
     order = f"ORDER BY {table}.started DESC, {table}.id DESC LIMIT :limit"
-    return f"SELECT {_COLUMNS} FROM {source} {' '.join(also)} {_IN_TIME.format(table)} {still} {order}"  # noqa: S608 -- constants
+    return (
+        f"SELECT {_COLUMNS} FROM {source} {' '.join(also)} {_IN_TIME.format(table)} {still} "  # noqa: S608 -- constants
+        f"{order}"
+    )
 
 
 def _entry(row: Sequence[Any]) -> EncodedEntry:

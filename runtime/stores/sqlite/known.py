@@ -1,9 +1,8 @@
-"""What one connection knows of the file, and need not ask again: as long as no other connection has written.
+"""One connection's cache of the file, valid as long as no other connection has written.
 
-SQLite says whether one has (`PRAGMA data_version`), within the transaction that is open; from then on until its end no other can. What this connection writes
-itself, it puts here as well.
-
-Owns: what is known, and when it is forgotten. It must never be asked outside of a transaction, and never hold more than a bound.
+SQLite reports such writes (`PRAGMA data_version`) within the open transaction; from then on until
+its end no other connection can write. This connection's own writes update the cache. It must not be
+read outside of a transaction, and its size is bounded.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["PLACES", "Item", "Known", "Listed", "Owner", "Taken", "chunks"]
 
 _MOST: Final = 30_000
-"""Keys: those of some ten thousand runs at once."""
+"""The largest number of cached keys: those of some ten thousand concurrent runs."""
 
 _CHUNK: Final = 32
-"""Keys that are looked for by one statement."""
+"""Keys that are looked up by one statement."""
 
 PLACES: Final = ", ".join("?" * _CHUNK)
-"""Of that statement."""
+"""The placeholders of that statement."""
 
 
 class Item(NamedTuple):
-    """What there is of a key."""
+    """The cached row of a key."""
 
     id: int
     records: int
@@ -37,7 +36,7 @@ class Item(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What there is of a claim."""
+    """The cached row of a claim."""
 
     owner: bytes
     epoch: int
@@ -45,7 +44,7 @@ class Taken(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """What there is of a run in the list of runs."""
+    """The cached row of a run in the list of runs."""
 
     id: int
     status: bytes
@@ -55,7 +54,7 @@ class Listed(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """What there is of an owner."""
+    """The cached row of an owner."""
 
     until: float
     seconds: float
@@ -65,46 +64,62 @@ class Owner(NamedTuple):
 
 
 class Known:
-    """What is known of the file. None: it is known that there is nothing."""
+    """The cache of one connection. A None value records that there is no such row."""
 
-    __slots__ = ("_gone", "_version", "claims", "former", "items", "last_id", "last_run", "owners", "runs")
+    __slots__ = (
+        "_gone",
+        "_version",
+        "claims",
+        "items",
+        "last_id",
+        "last_run",
+        "owners",
+        "runs",
+    )
 
     def __init__(self) -> None:
         self.items: dict[bytes, Item | None] = {}
         self.claims: dict[bytes, Taken | None] = {}
         self.runs: dict[bytes, Listed | None] = {}
         self.owners: dict[bytes, Owner | None] = {}
-        self.former: bool | None = None
-        """Whether there are leases of the version before; None: that is unknown."""
         self.last_id: int | None = None
-        """The largest number of an item; None: unknown."""
+        """The largest id of an item; None: unknown."""
         self.last_run: int | None = None
-        """The same of a run in the list."""
+        """The same for a run in the list."""
         self._version: int | None = None
         self._gone: list[bytes] = []
 
     def holds(self, connection: sqlite3.Connection) -> bool:
-        """Whether what was known holds in the transaction that has just begun. If it does not, it is forgotten."""
+        """Return whether the cache is valid in the transaction that has just started.
+
+        If it is not, it is cleared.
+        """
         (version,) = connection.execute("PRAGMA data_version").fetchone()
-        if version == self._version and len(self.items) + len(self.claims) + len(self.runs) <= _MOST:
+        if (
+            version == self._version
+            and len(self.items) + len(self.claims) + len(self.runs) <= _MOST
+        ):
             return True
         self.forget()
         self._version = version
         return False
 
     def forget(self) -> None:
-        """Another connection has written, or a transaction was not done."""
-        self._version = self.former = self.last_id = self.last_run = None
+        """Clear the cache, because another connection has written, or a transaction failed."""
+        self._version = self.last_id = self.last_run = None
         self._gone.clear()
         for table in (self.items, self.claims, self.runs, self.owners):
             table.clear()
 
     def gone(self, key: bytes) -> None:
-        """There is nothing of that key any more. Until the transaction ends, that is worth knowing."""
+        """Note that nothing of that key exists any more.
+
+        This stays in the cache until the transaction ends.
+        """
         self._gone.append(key)
 
     def end(self) -> None:
-        """A transaction was done: what is gone is asked for no more."""
+        """Drop the entries of removed keys after a successful transaction."""
         for key in self._gone:
             for table in (self.items, self.claims, self.runs):
                 if table.get(key, self) is None:
@@ -113,7 +128,10 @@ class Known:
 
 
 def chunks(keys: Collection[bytes], known: Collection[bytes]) -> Iterator[list[bytes]]:
-    """The unknown ones of these keys, as many at once as one statement looks for. What is left over is looked for one by one."""
+    """Yield the keys that are not cached, in chunks for one statement.
+
+    The rest is looked up one by one.
+    """
     unknown = [key for key in dict.fromkeys(keys) if key not in known]
     for start in range(0, len(unknown) - _CHUNK + 1, _CHUNK):
         yield unknown[start : start + _CHUNK]

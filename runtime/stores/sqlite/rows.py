@@ -1,7 +1,8 @@
-"""The rows that a transaction has to write, table by table: each statement is given to SQLite once for all of them.
+"""The pending rows of a transaction, table by table: SQLite gets each statement once for all of
+them.
 
-Owns: these rows, and the order of the statements: first what is removed, then what is made, then what is changed. What has rows here that would come in the
-wrong order is written before. It must never begin or end a transaction.
+The order of the statements is fixed: removals, then inserts, then updates. Rows for which that
+order would be wrong are written earlier. This module never starts or ends a transaction.
 """
 
 from __future__ import annotations
@@ -24,13 +25,22 @@ _STATEMENTS: Final = (
     ("contents", "INSERT OR REPLACE INTO contents VALUES (?, ?)"),
     ("records", "INSERT INTO records VALUES (?, ?, ?)"),
     ("claims", "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)"),
-    ("runs", "INSERT INTO runs (id, run, agent, session, status, started, labels, value, written, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-    ("run_changes", "UPDATE runs SET session = ?, status = ?, value = ?, written = ?, expires = ? WHERE id = ?"),
+    (
+        "runs",
+        (
+            "INSERT INTO runs (id, run, agent, session, status, started, labels, value, written, "
+            "expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        ),
+    ),
+    (
+        "run_changes",
+        "UPDATE runs SET session = ?, status = ?, value = ?, written = ?, expires = ? WHERE id = ?",
+    ),
 )
 
 
 class Rows:
-    """What is to be written before the transaction ends, or before anything else is read from these tables."""
+    """Rows to write before the transaction ends, or before these tables are read again."""
 
     __slots__ = ("_connection", "_touched", *(name for name, _ in _STATEMENTS))
 
@@ -45,25 +55,28 @@ class Rows:
     items: list[tuple[int, bytes, int, float, float | None]]
     records: list[tuple[int, int, bytes]]
     run_changes: list[tuple[bytes, bytes, bytes | None, float, float | None, int]]
-    runs: list[tuple[int, bytes, bytes, bytes, bytes, int, bytes, bytes | None, float, float | None]]
+    runs: list[
+        tuple[int, bytes, bytes, bytes, bytes, int, bytes, bytes | None, float, float | None]
+    ]
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._touched: set[object] = set()  # the numbers of items, the keys of claims, and `(number,)` of runs, of which there are rows to write
+        # The ids of items, the keys of claims, and `(id,)` of runs that have pending rows.
+        self._touched: set[object] = set()
         self.drop()
 
     def drop(self) -> None:
-        """Write none of them: their transaction is not done."""
+        """Discard all rows, because their transaction failed."""
         self._touched.clear()
         for name, _ in _STATEMENTS:
             setattr(self, name, [])
 
     def touch(self, what: object) -> None:
-        """A row of it is to be written."""
+        """Note that it has a pending row."""
         self._touched.add(what)
 
     def before_removal(self, what: object) -> None:
-        """It is removed next: what was to be written of it comes before that."""
+        """Write the pending rows of something that is removed next."""
         if what in self._touched:
             self.write()
 

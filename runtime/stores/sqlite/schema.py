@@ -1,10 +1,6 @@
-"""The tables in the file of a `SQLiteStore`, their version, and how those of an earlier version become those of this one.
+"""The tables in the file of a `SQLiteStore`, and their version.
 
-Version 2 had no list of runs; its runs are listed when something is next written of them.
-Version 1 had leases of keys, by the clock on the wall, and did not look at them when it wrote. What it left is read and respected. A process of it that still
-has the file open finds its tables gone, and fails: it does not write beside this version.
-
-Owns: the schema. It must never touch what another program has made, or a newer version.
+Tables of another program, or of a newer version, are never changed.
 """
 
 from __future__ import annotations
@@ -19,11 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "Foreign", "Newer", "look", "prepare"]
 
-VERSION: Final = 3
-_APPLICATION: Final = 0x75647374  # "udst", in the header of the file: tells it from a database of some other program
+VERSION: Final = 1
+# "offb", in the header of the file: distinguishes it from databases of other programs.
+_APPLICATION: Final = 0x6F666662
 
-# The value has a table of its own, because a row is written as a whole: otherwise every record would write the value again.
-_KEPT: Final = (
+_SCHEMA: Final = (
+    # The value has a separate table, because a row is written as a whole: otherwise every record
+    # would write the value again.
     """CREATE TABLE items (
         id INTEGER PRIMARY KEY,
         key BLOB NOT NULL UNIQUE,
@@ -31,13 +29,14 @@ _KEPT: Final = (
         written REAL NOT NULL,
         expires REAL
     )""",
+    "CREATE INDEX items_by_end ON items (expires) WHERE expires IS NOT NULL",
     "CREATE TABLE contents (entry INTEGER PRIMARY KEY, value BLOB NOT NULL)",
-    "CREATE TABLE records (entry INTEGER NOT NULL, number INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (entry, number)) WITHOUT ROWID",
-    "CREATE TABLE former_leases (key BLOB PRIMARY KEY, owner BLOB NOT NULL, until REAL NOT NULL) WITHOUT ROWID",
-)
-"""What version 1 had as well: items were called entries, and former leases were leases."""
-
-_ADDED: Final = (
+    """CREATE TABLE records (
+        entry INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        record BLOB NOT NULL,
+        PRIMARY KEY (entry, number)
+    ) WITHOUT ROWID""",
     STATE,
     """CREATE TABLE owners (
         name BLOB PRIMARY KEY,
@@ -47,12 +46,14 @@ _ADDED: Final = (
         file TEXT,
         inode TEXT
     ) WITHOUT ROWID""",
-    "CREATE TABLE claims (key BLOB PRIMARY KEY, owner BLOB NOT NULL, epoch INTEGER NOT NULL, attempts INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE claims (
+        key BLOB PRIMARY KEY,
+        owner BLOB NOT NULL,
+        epoch INTEGER NOT NULL,
+        attempts INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    *SCHEMA,
 )
-
-_SINCE_3: Final = (*SCHEMA, "CREATE INDEX items_by_end ON items (expires) WHERE expires IS NOT NULL")
-
-_RENAMED: Final = ("ALTER TABLE entries RENAME TO items", "ALTER TABLE leases RENAME TO former_leases")
 
 
 class Newer(Exception):
@@ -65,22 +66,24 @@ class Newer(Exception):
 
 
 class Foreign(Exception):
-    """The database is some other program's."""
+    """The database belongs to some other program."""
 
 
 def prepare(connection: sqlite3.Connection, state: State) -> None:
-    """See that the tables are there, and that they are those which this version knows."""
+    """Create the tables if they are missing, and check that their version is known."""
     if _said(connection) == (_APPLICATION, VERSION):
         return
-    connection.execute("BEGIN IMMEDIATE")  # no other process makes them while it is looked at what there is
+    # No other process can create them during the check.
+    connection.execute("BEGIN IMMEDIATE")
     try:
-        found = _found(connection)
-        if found < VERSION:  # another process may have been quicker
-            before = () if found == 2 else (*(_KEPT if found == 0 else _RENAMED), *_ADDED)  # noqa: PLR2004 -- a version
-            for statement in (*before, *_SINCE_3, f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {VERSION}"):
+        if _found(connection) == 0:  # another process may have been faster
+            for statement in (
+                *_SCHEMA,
+                f"PRAGMA application_id = {_APPLICATION}",
+                f"PRAGMA user_version = {VERSION}",
+            ):
                 connection.execute(statement)
-            if before:
-                state.make()
+            state.make()
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -89,21 +92,21 @@ def prepare(connection: sqlite3.Connection, state: State) -> None:
 
 
 def look(connection: sqlite3.Connection) -> None:
-    """See, in a transaction, that no newer version has changed the tables since."""
+    """Check, in a transaction, that no newer version has changed the tables since."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
         raise Newer(version, VERSION)
 
 
 def _said(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Whose tables they are, and of which version."""
+    """Return the application id and the version of the tables."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return application, version
 
 
 def _found(connection: sqlite3.Connection) -> int:
-    """The version of the tables that are there; 0, if there are none."""
+    """Return the version of the existing tables; 0 if there are none."""
     application, version = _said(connection)
     if application == _APPLICATION and version > VERSION:
         raise Newer(version, VERSION)

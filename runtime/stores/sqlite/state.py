@@ -1,10 +1,10 @@
-"""The one row of a `SQLiteStore`'s file that is about the whole of it: its time, and the counter of epochs.
+"""The single state row of a `SQLiteStore`'s file: the store's time, and the counter of epochs.
 
-Leases are judged by the machine's time since its start. `ttl` is judged by the store's own time, which stands where the clock on the wall stood when the file
-was made, goes on with the machine, and goes on by what the clock on the wall says only while the machine was down. So no step of that clock reaches what is
-stored, and what has a time to live has it across a restart.
-
-Owns: that row, and what a machine says of the time. It must never begin or end a transaction.
+Leases are judged by the machine's time since its boot. `ttl` is judged by the store's own time. It
+equalled the wall clock when the file was created, advances with the machine's clock, and uses the
+wall clock only for the time while the machine was down. So steps of the wall clock do not affect
+stored data, and a time to live holds across a restart. This module never starts or ends a
+transaction.
 """
 
 from __future__ import annotations
@@ -28,26 +28,28 @@ STATE: Final = """CREATE TABLE state (
         wall REAL NOT NULL,
         boot TEXT NOT NULL
     )"""
-"""`time` is what the store's time was when the other three were read."""
+"""`time` is the store's time at the moment when the other three were read."""
 
-_SAVED_EVERY: Final = 60.0  # seconds: a step of the clock on the wall counts after a restart only if it was later than this before
+# Seconds: after a restart, a step of the wall clock has an effect only if it happened within this
+# time before.
+_SAVED_EVERY: Final = 60.0
 
 
 class MachineTime:
-    """What a machine says of the time."""
+    """The clocks of the machine."""
 
     def __init__(self) -> None:
         self._offset = _offset_of_namespace()
 
     def boottime(self) -> float:
-        """Seconds of this start of the machine: the same for all its processes."""
+        """Return the seconds since the machine's boot: the same for all its processes."""
         return boottime() - self._offset
 
     def wall(self) -> float:
         return time.time()
 
     def boot(self) -> str:
-        """Which start of the machine this is; nothing, where that is not said."""
+        """Return the id of the machine's current boot; an empty string if it is unavailable."""
         try:
             return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         except OSError:
@@ -55,7 +57,7 @@ class MachineTime:
 
 
 class State:
-    """That row, through one connection. What it says holds within the transaction that is open."""
+    """The state row, through one connection. Its values are valid within the open transaction."""
 
     def __init__(self, connection: sqlite3.Connection, source: MachineTime) -> None:
         self.connection = connection
@@ -64,24 +66,36 @@ class State:
         self.writing = False
         """Whether the transaction may write."""
         self.machine = 0.0
-        """Seconds of this start of the machine. By this leases are judged."""
+        """Seconds since the machine's boot. Leases are judged by it."""
         self.now = 0.0
-        """The store's time. By this it is judged what has expired."""
+        """The store's time. Expiry is judged by it."""
         self.epoch = 0
-        """The last one that was given."""
+        """The last epoch."""
         self._saved: tuple[int, float, float, float, str] = (0, 0.0, 0.0, 0.0, "")
         self._due = False
 
     def make(self) -> None:
-        """Write it for the first time: rows of before bear the time of the clock on the wall, and go on to mean the same."""
+        """Write the row for the first time.
+
+        It starts at the wall clock, so that times of existing rows stay valid.
+        """
         wall = self._source.wall()
-        self.connection.execute("INSERT INTO state VALUES (1, 0, ?, ?, ?, ?)", (wall, self._source.boottime(), wall, self.boot))
+        self.connection.execute(
+            "INSERT INTO state VALUES (1, 0, ?, ?, ?, ?)",
+            (wall, self._source.boottime(), wall, self.boot),
+        )
 
     def begin(self, *, writing: bool, holds: bool) -> None:
-        """Read it, when a transaction has begun; not before, because that may have waited for others. `holds`: it is as this connection has left it."""
+        """Read the row, after a transaction has started; not before, because starting may wait for
+        others.
+
+        `holds`: the row is as this connection has left it.
+        """
         self.writing = writing
         if not holds:
-            self._saved = self.connection.execute("SELECT epoch, time, boottime, wall, boot FROM state").fetchone()
+            self._saved = self.connection.execute(
+                "SELECT epoch, time, boottime, wall, boot FROM state"
+            ).fetchone()
         epoch, then, boottime_then, wall_then, boot = self._saved
         self.epoch, self.machine = epoch, self._source.boottime()
         passed = self.machine - boottime_then
@@ -92,23 +106,45 @@ class State:
             self.now = then + passed
             self._due = passed >= _SAVED_EVERY
 
+    def next_epoch(self) -> int:
+        """Return an epoch that is larger than all before it.
+
+        It is at least the wall clock in microseconds, so that a file that was restored from a copy
+        returns none twice.
+        """
+        self.epoch = max(self.epoch + 1, int(self._source.wall() * 1e6))
+        return self.epoch
+
     def end(self) -> None:
-        """Write what has changed, at the end of a transaction that writes."""
+        """Write the changes, at the end of a transaction that writes."""
         epoch, then, boottime_then, wall_then, boot = self._saved
         if self._due:
-            then, boottime_then, wall_then, boot = self.now, self.machine, self._source.wall(), self.boot or boot
+            then, boottime_then, wall_then, boot = (
+                self.now,
+                self.machine,
+                self._source.wall(),
+                self.boot or boot,
+            )
         if self._due or self.epoch != epoch:
             row = (self.epoch, then, boottime_then, wall_then, boot)
-            self.connection.execute("UPDATE state SET epoch = ?, time = ?, boottime = ?, wall = ?, boot = ?", row)
+            self.connection.execute(
+                "UPDATE state SET epoch = ?, time = ?, boottime = ?, wall = ?, boot = ?", row
+            )
             self._saved = row
 
     def is_over(self, boot: str) -> bool:
-        """Whether that is known to be an earlier start of the machine. A process from which `/proc` is hidden does not know its own."""
+        """Return whether that is known to be an earlier boot of the machine.
+
+        A process that cannot read `/proc` does not know its own boot.
+        """
         return bool(boot and self.boot and boot != self.boot)
 
 
 def _offset_of_namespace() -> float:
-    """By how much the clock of this process differs from that of the machine: containers may have one of their own."""
+    """Return the offset between this process's clock and the machine's.
+
+    A container may have a separate time namespace.
+    """
     try:
         for line in Path("/proc/self/timens_offsets").read_text(encoding="ascii").splitlines():
             name, seconds, nanoseconds = line.split()

@@ -1,26 +1,32 @@
-"""The store in a file: for one machine, and for any number of processes on it.
+"""The SQLite store: for one machine, and for any number of processes on it.
 
-Owns: the connection, its transactions, and what SQLite's errors mean. What is in the tables, and how it gets there, is in `sqlite_tables.py` and
-`sqlite_owners.py`.
+This module has the connection, its transactions, and the handling of SQLite's errors. `tables.py`
+and `owners.py` read and write the tables.
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ...errors import StoreError, UsageError, WriteRefused
+from ...errors import StoreError, UsageError, ValueRefused, WriteRefused
 from ..arguments import span, time_to_live
-from ..store_thread import WRITES, Operation, Trouble
+from ..risks import Risks
+from ..store_thread import WRITES, Operation, SteppedOperation
 from ..threaded_store import DrivenStore
+from ..troubles import SQLITE, Trouble, named
 from ..watching import Watch as KeyWatch
 from ..watching import Watchers
+from .copying import Mixed, check_left_wal, copy_database
 from .files import Proofs, Replaced, Watch, make_file
 from .listening import FileLooks
 from .owners import NeedsToWrite, Owners
+from .risks import risks_of
 from .schema import Foreign, Newer, look, prepare
 from .state import MachineTime, State
 from .tables import Tables
@@ -31,48 +37,35 @@ if TYPE_CHECKING:
 __all__ = ["SQLiteStore"]
 
 _IN_MEMORY: Final = ":memory:"
-_OWN: Final = 0o600  # what the user of this process has to be allowed
-_PAUSE: Final = 0.01  # seconds between two attempts at what SQLite does not wait for by itself
-_MANY: Final = 8  # operations of which it is worth while to find out at once what they will ask for
-
-_ADVICE: Final = {
-    "SQLITE_BUSY": "another process holds its lock: let that one finish, or raise busy_timeout",
-    "SQLITE_LOCKED": "another process holds its lock: let that one finish, or raise busy_timeout",
-    "SQLITE_CANTOPEN": "the file cannot be opened: see that its folder exists, and that this user may write in it",
-    "SQLITE_NOTADB": "the file is no SQLite database: give another path, or move it away",
-    "SQLITE_READONLY": "it cannot be written: see that this user may write the file and in its folder, and that the file system is not read-only",
-    "SQLITE_PERM": "it cannot be written: see that this user may write the file and in its folder",
-    "SQLITE_FULL": "there is no room left: free some on the disk; nothing of this operation was written",
-    "SQLITE_IOERR": "the disk has failed, or has no room left: see what the system says of it",
-    "SQLITE_CORRUPT": "the file is damaged: restore it from a backup, or move it away",
-    "SQLITE_TOOBIG": "it is too large for SQLite, which takes up to 1,000,000,000 bytes at once: keep it elsewhere, and its name here",
-    "SQLITE_PROTOCOL": "too many processes have opened it at once: try again",
-}
-"""What to do about an error, by its primary code."""
-
-_OF_ALL_OPERATIONS: Final = frozenset(_ADVICE) - {"SQLITE_FULL", "SQLITE_TOOBIG"}
-"""Those which every operation would meet. What has no code is about the values of one."""
+_ANY_KEY: Final = "offbook:"
+_OWN: Final = 0o600  # permissions that the user of this process needs
+_PAUSE: Final = 0.01  # seconds between two attempts, where SQLite does not wait by itself
+_LARGEST_LOG: Final = 16 << 20  # bytes of the write-ahead log after it was larger
+_MANY: Final = 8  # batch size from which loading all rows in advance pays off
 
 
 class SQLiteStore(DrivenStore):
-    """A store in a file, which is made when it is first used; its folder has to be there.
+    """A store in a file, which is created on first use; its folder must exist.
 
-    `ttl`: the seconds for which a key is there after it was last written; None: for ever. `busy_timeout`: the seconds to wait for another process that is
-    writing. `mode`: the permissions of the files that it makes, those beside the database as well. What was answered survives the end of the process; of what
-    was written right before the machine itself went down, the last may be missing, but never a part of an operation. `":memory:"` is a database of this process
-    that is gone when the store is closed.
+    `ttl`: the lifetime of a key in seconds, since it was last written; None: forever.
+    `busy_timeout`: the seconds to wait for another process that is writing. `mode`: the permissions
+    of the files that it creates, including those next to the database. Completed operations survive
+    the end of the process; if the machine itself crashes, the last ones may be missing, but never a
+    part of an operation. `":memory:"` is a database of this process that is discarded when the
+    store is closed.
 
-    Owners are timed by the clock of the machine's start, which counts the time that it was suspended (on Linux; elsewhere by the clock that never goes back,
-    and where a start of the machine has no name, one of before may seem alive for as long as its owner had asked for). An owner whose process has ended is
-    noticed at once, by the lock on a file beside the database; on Windows, and if a process that it has forked lives on, when its time is over. `ttl` goes by
-    none of the steps of the clock on the wall.
+    Owners are timed by the machine's clock since boot, which includes suspended time (on Linux;
+    elsewhere by a monotonic clock, and where boots cannot be identified, an owner of an earlier
+    boot may seem alive for as long as it had asked for). An owner whose process has ended is
+    detected at once, by the lock on a file next to the database; on Windows, and if a forked child
+    of that process survives, when it expires. Steps of the wall clock do not affect `ttl`.
     """
 
-    _machine = MachineTime  # where the time comes from
+    _machine = MachineTime  # the source of times
 
     def __init__(
         self,
-        path: str | os.PathLike[str] = "understudy.db",
+        path: str | os.PathLike[str] = "offbook.db",
         *,
         ttl: float | None = None,
         busy_timeout: float = 10.0,
@@ -83,7 +76,10 @@ class SQLiteStore(DrivenStore):
             msg = f"SQLiteStore: path={path!r} is no path of a file; give a text or a Path."
             raise UsageError(msg)
         if not isinstance(mode, int) or isinstance(mode, bool) or mode & ~0o777 or ~mode & _OWN:
-            msg = f"SQLiteStore: mode={mode!r} are no permissions with which it could read and write its files; give such as 0o600 or 0o660."
+            msg = (
+                f"SQLiteStore: mode={mode!r} are no permissions with which it could read and "
+                "write its files; give such as 0o600 or 0o660."
+            )
             raise UsageError(msg)
         self._path = name if name == _IN_MEMORY else str(Path(name).absolute())
         self._made_in = os.getpid()
@@ -97,12 +93,50 @@ class SQLiteStore(DrivenStore):
 
     def _make_backend(self) -> _Backend:
         if self._path == _IN_MEMORY and os.getpid() != self._made_in:
-            msg = "SQLiteStore(':memory:') is in the memory of the process that this one was forked from. Give both the path of a file, or make one here."
+            msg = (
+                "SQLiteStore(':memory:') is in the memory of the process that this one was "
+                "forked from. Give both the path of a file, or make one here."
+            )
             raise UsageError(msg)
-        return _Backend(repr(self), self._path, self._ttl, self._busy_timeout, self._mode, self._machine())
+        return _Backend(
+            repr(self), self._path, self._ttl, self._busy_timeout, self._mode, self._machine()
+        )
+
+    async def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the whole store into a file, as it is at this moment.
+
+        Others may use the store in the meantime.
+
+        The copy is itself a store. It appears only when it is complete. The file must not exist
+        yet.
+        """
+        if self._path == _IN_MEMORY:
+            msg = (
+                "SQLiteStore(':memory:').backup: a store in memory has no file to copy. Give the "
+                "store the path of a file."
+            )
+            raise UsageError(msg)
+        await self.get(_ANY_KEY)  # the file and its tables exist
+        call = f"{self!r}.backup({os.fspath(path)!r})"
+        try:
+            await asyncio.to_thread(
+                copy_database, self._path, Path(path), self._mode, self._busy_timeout
+            )
+        except FileExistsError as error:
+            msg = (
+                f"{call}: this file is there already, and is not written over. Give another "
+                "name, such as one with the date."
+            )
+            raise UsageError(msg) from error
+        except Exception as error:
+            msg = (
+                f"{call}: {type(error).__name__}: {error}. See that the folder is there, can be "
+                "written, and has room."
+            )
+            raise StoreError(msg) from error
 
     def watch(self, keys: Sequence[str], changed: Callable[[], None]) -> KeyWatch:
-        if self._path == _IN_MEMORY:  # there is no file to look at
+        if self._path == _IN_MEMORY:  # there is no file to poll
             return Watchers().add([key.encode("utf-8", "surrogatepass") for key in keys], changed)
         return super().watch(keys, changed)
 
@@ -111,11 +145,20 @@ class SQLiteStore(DrivenStore):
 
 
 class _Backend:
-    """The backend: one connection, opened when it is first needed."""
+    """The backend: one connection, opened on first use."""
 
-    patience = 0.0  # there is nothing to lose; SQLite itself waits for locks
+    patience = 0.0  # there is no connection to lose; SQLite itself waits for locks
+    closes_at_fork = True
 
-    def __init__(self, name: str, path: str, ttl: float | None, busy_timeout: float, mode: int, machine: MachineTime) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        ttl: float | None,
+        busy_timeout: float,
+        mode: int,
+        machine: MachineTime,
+    ) -> None:
         self._name = name
         self._path = path
         self._busy_timeout = busy_timeout
@@ -123,8 +166,12 @@ class _Backend:
         self._mode = mode
         self._machine = machine
         self._opened: _Opened | None = None
+        # Set when the file is first opened, and retained while the connection is closed for a fork.
+        self._proofs: Proofs | None = None
+        self._watch: Watch | None = None
+        self._risks = Risks()
 
-    def perform(self, batch: Sequence[Operation], number: int) -> None:  # noqa: ARG002 -- a transaction of a file is done or not, and is never in doubt
+    def perform(self, batch: Sequence[Operation], number: int) -> None:  # noqa: ARG002 -- a transaction of a file is never in doubt
         opened = self._open()
         writing = any(operation.name in WRITES for operation in batch)
         try:
@@ -133,25 +180,57 @@ class _Backend:
             opened.perform(batch, writing=True)
 
     def judge(self, error: Exception) -> Trouble:
-        concerns_all = isinstance(error, Newer | Foreign | Replaced | OSError) or _code(error) in _OF_ALL_OPERATIONS
-        return Trouble.BATCH if concerns_all else Trouble.OPERATION
+        if isinstance(error, Newer | Foreign | Mixed | Replaced | OSError):
+            return Trouble.REFUSED
+        known = named(SQLITE, _code(error))
+        return Trouble.OPERATION if known is None else known.trouble
 
     def explain(self, error: Exception, operation: Operation) -> StoreError:
-        return StoreError(f"{self._name}.{operation.name}{_of(operation)}: {self._why(error)}.")
+        known = named(SQLITE, _code(error))
+        kind = ValueRefused if known is not None and known.is_content else StoreError
+        return kind(f"{self._name}.{operation.name}{_of(operation)}: {self._why(error)}.")
 
     def close(self) -> None:
         opened, self._opened = self._opened, None
+        proofs, self._proofs = self._proofs, None
+        if proofs is not None:
+            proofs.close()
         if opened is not None:
-            opened.close()
+            opened.connection.close()
+
+    def before_fork(self) -> None:
+        if self._opened is not None and self._path != _IN_MEMORY:
+            opened, self._opened = self._opened, None
+            opened.connection.close()
+
+    def descriptors(self) -> list[int]:
+        return [] if self._proofs is None else self._proofs.descriptors()
 
     def _why(self, error: Exception) -> str:
         if isinstance(error, Newer):
-            return f"it was made by a newer version of understudy: its tables are of version {error.found}, and this one knows up to {error.known}. Update it"
+            return (
+                "it was made by a newer version of offbook: its tables are of version "
+                f"{error.found}, and this one knows up to {error.known}. Update it"
+            )
+        if isinstance(error, Mixed):
+            return (
+                f"a copy was put in its place while the {self._path}-wal of the former file "
+                "was left, "
+                f"which does not belong to it ({error}). The copy itself is whole: stop "
+                "every process that "
+                "uses it, remove the files that end in -wal and -shm, and start again"
+            )
         if isinstance(error, Foreign):
             return "it is a database of some other program: give another path"
         if isinstance(error, Replaced):
-            return f"{error} while it was in use: what is written here may be nowhere. Leave its files alone, and make another store to use what is there now"
-        advice = _ADVICE.get("SQLITE_CANTOPEN" if isinstance(error, OSError) else _code(error))
+            return (
+                f"{error} while it was in use: what is written here may be nowhere. Leave its "
+                "files alone, and make another store to use what is there now"
+            )
+        known = named(SQLITE, "SQLITE_CANTOPEN" if isinstance(error, OSError) else _code(error))
+        advice = None if known is None else known.advice
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return f"{error} (raise the limit of open files, or close some)"
         if not Path(self._path).parent.is_dir():
             advice = f"there is no folder {str(Path(self._path).parent)!r}: make it first"
         return f"{error} ({advice})" if advice else f"{type(error).__name__}: {error}"
@@ -161,11 +240,16 @@ class _Backend:
             return self._opened
         import sqlite3  # noqa: PLC0415 -- only who uses it needs it
 
-        # The name of the file itself, as SQLite finds it: what stands beside it is the same for all that come by a link.
+        # The name of the file itself, as SQLite finds it: the files next to it are the same for all
+        # that open it by a link.
         path = None if self._path == _IN_MEMORY else os.path.realpath(self._path)
         if path is not None:
+            if self._watch is not None:
+                self._watch.look_at_database()
             make_file(path, self._mode)
-        # Used in one thread at a time, but not always in the same one: the worker's thread ends when there is nothing to do.
+            check_left_wal(path, self._busy_timeout, in_use=Proofs(path, self._mode).any_alive())
+        # Used in one thread at a time, but not always in the same one: the worker's thread ends
+        # when it is idle.
         connection = sqlite3.connect(
             _IN_MEMORY if path is None else f"{Path(path).as_uri()}?mode=rw",
             timeout=self._busy_timeout,
@@ -177,23 +261,38 @@ class _Backend:
         try:
             self._write_ahead(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
+            # Overwrites deleted data in free parts of pages.
+            connection.execute("PRAGMA secure_delete = ON")
             state = State(connection, self._machine)
             prepare(connection, state)
-            self._opened = _Opened(state, Tables(state, self._ttl), Proofs(path, self._mode), None if path is None else Watch(path))
+            self._proofs = self._proofs or Proofs(path, self._mode)
+            self._watch = None if path is None else Watch(path)
+            self._opened = _Opened(state, Tables(state, self._ttl), self._proofs, self._watch)
+            if path is not None:
+                self._risks.tell(self._name, risks_of(path))
         except BaseException:
             connection.close()
             raise
         return self._opened
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
-        """Let readers and a writer work at the same time. SQLite does not wait by itself when two processes ask for it at once."""
+        """Enable the write-ahead log, so that readers and a writer can work at the same time.
+
+        SQLite does not wait by itself when two processes do so at once.
+        """
         deadline = time.monotonic() + self._busy_timeout
         while True:
             try:
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                    # A new file can shrink again; an existing one stays as it is.
+                    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
                     connection.execute("PRAGMA journal_mode = WAL").fetchone()
             except Exception as error:
-                if _code(error) not in ("SQLITE_BUSY", "SQLITE_LOCKED") or time.monotonic() >= deadline:
+                if (
+                    _code(error) not in ("SQLITE_BUSY", "SQLITE_LOCKED")
+                    or time.monotonic() >= deadline
+                ):
                     raise
             else:
                 return
@@ -201,7 +300,7 @@ class _Backend:
 
 
 class _Opened:
-    """The connection, and what there is on it."""
+    """The connection, and the objects that use it."""
 
     def __init__(self, state: State, tables: Tables, proofs: Proofs, watch: Watch | None) -> None:
         self.connection = state.connection
@@ -215,13 +314,16 @@ class _Opened:
             for of, names in (
                 (tables, ("get", "set", "delete", "append", "read", "keys", "create")),
                 (tables.entries, ("run_entry", "run_entries")),
-                (owners, ("keep_alive", "revoke", "claim", "commit", "holder", "orphans", "prune")),
+                (owners, ("keep_alive", "revoke", "claim", "commit", "holder", "orphans")),
             )
             for name in names
         }
 
     def perform(self, batch: Sequence[Operation], *, writing: bool) -> None:
-        """Do all of them in one transaction. What is refused has looked before it wrote anything: the others are done."""
+        """Do all operations in one transaction.
+
+        A refused operation has checked before it wrote anything: the others are done.
+        """
         connection = self.connection
         connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
         try:
@@ -233,7 +335,7 @@ class _Opened:
             self._look_for(batch)
             for operation in batch:
                 try:
-                    operation.error, operation.result = None, self._methods[operation.name](operation.key, *operation.arguments)
+                    operation.error, operation.result = None, self._do(operation)
                 except WriteRefused as error:
                     operation.error = error.with_traceback(None)
             if writing:
@@ -249,22 +351,27 @@ class _Opened:
             self._proofs.settle(done=False)
             raise
         self._proofs.settle(done=True)
-        # Now, and not before: what is answered was in the file that has this name.
+        # Checked after the commit: the answered data is in the file that has this name.
         if self._watch is not None:
             self._watch.look()
 
+    def _do(self, operation: Operation) -> object:
+        if isinstance(operation, SteppedOperation):
+            return self._owners.prune(operation)
+        return self._methods[operation.name](operation.key, *operation.arguments)
+
     def _look_for(self, batch: Sequence[Operation]) -> None:
-        """Find out at once what all of them will ask for."""
+        """Load all rows that the batch needs at once."""
         if len(batch) >= _MANY:
             taken = [operation for operation in batch if operation.name in ("claim", "commit")]
             self._owners.look_for([operation.key for operation in taken])
             writes = [write for operation in taken for write in operation.arguments[1]]
-            self._tables.look_for([write.key for write in writes if write.kind not in ("entry", "drop")])
-            self._tables.entries.look_for([write.key for write in writes if write.kind in ("entry", "drop")])
-
-    def close(self) -> None:
-        self._proofs.close()
-        self.connection.close()
+            self._tables.look_for(
+                [write.key for write in writes if write.kind not in ("entry", "drop")]
+            )
+            self._tables.entries.look_for(
+                [write.key for write in writes if write.kind in ("entry", "drop")]
+            )
 
 
 def _of(operation: Operation) -> str:
@@ -272,6 +379,6 @@ def _of(operation: Operation) -> str:
 
 
 def _code(error: BaseException) -> str:
-    """The name of the primary code of an error of SQLite, or nothing."""
+    """Return the name of the primary code of an error of SQLite, or an empty string."""
     name = getattr(error, "sqlite_errorname", None)
     return "_".join(name.split("_")[:2]) if isinstance(name, str) else ""

@@ -1,11 +1,12 @@
-"""What is in the file of a `SQLiteStore` of values and journals, and how each operation reads and writes it.
+"""Values and journals in the file of a `SQLiteStore`, and the operations that read and write them.
 
-Owns: those tables, through one connection. It must never begin or end a transaction of an operation: those are shared by a batch.
+This module never starts or ends a transaction: a batch shares one.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import WriteRefused
 from .entries import Entries
@@ -20,6 +21,25 @@ if TYPE_CHECKING:
 
 __all__ = ["IS_THERE", "Tables", "behind", "refused"]
 
+_LOOKED_AT: Final = 500  # rows per step of a prune
+_LAST: Final = 2**62  # larger than every id
+_INCREMENTAL: Final = 2
+_PAGES: Final = 200  # pages released at once
+_RECORDS: Final = 500  # records of a journal removed at once
+# The key prefix of items that are being removed: no text in UTF-8 starts with it.
+_REMOVED: Final = b"\xff"
+# The age of values that last for longer than `marks.AGELESS` is ignored.
+_GONE: Final = """SELECT id, key, records FROM items
+    WHERE id > :behind AND id <= :end
+    AND (coalesce(expires <= :now, 0) OR (written <= :last AND coalesce(expires <= :now + 1e9, 1)) OR key >= :removed)
+    ORDER BY id"""
+_SOME_RECORDS: Final = (
+    "DELETE FROM records WHERE entry = ? AND number IN (SELECT number FROM records WHERE entry = "
+    "? ORDER BY number LIMIT ?)"
+)
+_IDLE_CLAIMS: Final = """DELETE FROM claims WHERE key > ? AND key <= ?
+    AND owner NOT IN (SELECT name FROM owners) AND NOT EXISTS (SELECT 1 FROM items WHERE items.key = claims.key)"""
+
 IS_THERE: Final = "(expires IS NULL OR expires > ?)"
 
 
@@ -30,17 +50,17 @@ class Tables:
         self._state = state
         self._connection = state.connection
         self._ttl = ttl
-        self._ending = 0  # keys that were written with a time of their own
+        self._ending = 0  # written keys that have their own time to live
         self.known = Known()
         self.rows = Rows(state.connection)
         self.entries = Entries(state, ttl, self.known, self.rows)
 
     def begin(self) -> None:
-        """A transaction has begun."""
+        """Reset the state of a transaction, which has just started."""
         self._ending = 0
 
     def look_for(self, keys: Collection[bytes]) -> None:
-        """Find out what there is of many keys, before each of them is asked for."""
+        """Load the items of many keys at once, before each of them is needed."""
         items = self.known.items
         for chunk in chunks(keys, items):
             items.update(dict.fromkeys(chunk))
@@ -48,12 +68,21 @@ class Tables:
                 items[key] = Item(number, records, expires, has_value=True)
 
     def end(self) -> None:
-        """A transaction that has written ends. With each key that has a time of its own go two that have expired: so that no more are kept than are alive."""
+        """Finish a transaction that writes.
+
+        For each written key with its own time to live, two expired ones are removed: so the number
+        of expired keys stays small.
+        """
         self.rows.write()
         if self._ending:
             most = 2 * self._ending
-            gone = "SELECT key, id, records, expires FROM items WHERE expires <= ? ORDER BY expires LIMIT ?"
-            for key, number, records, expires in self._connection.execute(gone, (self._state.now, most)).fetchall():
+            gone = (
+                "SELECT key, id, records, expires FROM items WHERE expires <= ? ORDER BY expires "
+                "LIMIT ?"
+            )
+            for key, number, records, expires in self._connection.execute(
+                gone, (self._state.now, most)
+            ).fetchall():
                 self._remove(key, Item(number, records, expires, has_value=True))
             self.rows.write()
             self.entries.sweep(most)
@@ -84,7 +113,9 @@ class Tables:
             found = self._find(key)
             return 0 if found is None else found.records
         entry, before = self._written(key, len(records))
-        self.rows.records.extend((entry, number, record) for number, record in enumerate(records, before + 1))
+        self.rows.records.extend(
+            (entry, number, record) for number, record in enumerate(records, before + 1)
+        )
         return before + len(records)
 
     def read(self, key: bytes, after: int) -> list[bytes]:
@@ -92,29 +123,43 @@ class Tables:
         if found is None or found.records <= after:
             return []
         self.rows.write()
-        rows = self._connection.execute("SELECT record FROM records WHERE entry = ? AND number > ? ORDER BY number", (found.id, after))
+        rows = self._connection.execute(
+            "SELECT record FROM records WHERE entry = ? AND number > ? ORDER BY number",
+            (found.id, after),
+        )
         return [record for (record,) in rows]
 
     def keys(self, prefix: bytes) -> list[bytes]:
         self.rows.write()
         query = f"SELECT key FROM items WHERE key >= ? AND key < ? AND {IS_THERE} ORDER BY key"  # noqa: S608 -- a constant
-        return [key for (key,) in self._connection.execute(query, (prefix, behind(prefix), self._state.now))]
+        return [
+            key
+            for (key,) in self._connection.execute(query, (prefix, behind(prefix), self._state.now))
+        ]
 
     def check(self, writes: Sequence[EncodedWrite]) -> None:
-        """Raise, if one of the writes is to be refused: by what there is before the first of them."""
+        """Raise if one of the writes must be refused, given the state before the first of them."""
         for write in writes:
             if write.kind == "append":
                 found = self._find(write.key)
                 held = 0 if found is None else found.records
                 if held != write.after:
-                    raise refused("position", write.key, f"its journal holds {held} records, and not {write.after}")
+                    raise refused(
+                        "position",
+                        write.key,
+                        f"its journal holds {held} records, and not {write.after}",
+                    )
             elif write.kind == "expect":
-                is_so = self._find(write.key) is None if write.value is None else self.get(write.key) == write.value
+                is_so = (
+                    self._find(write.key) is None
+                    if write.value is None
+                    else self.get(write.key) == write.value
+                )
                 if not is_so:
                     raise refused("value", write.key, "its value is another one by now")
 
     def write(self, writes: Sequence[EncodedWrite]) -> None:
-        """Do them, in their order, once they have been checked."""
+        """Do the writes, in their order, once they have been checked."""
         for write in writes:
             if write.kind == "append":
                 if write.records:
@@ -131,38 +176,130 @@ class Tables:
             elif write.kind == "remove":
                 self.delete(write.key)
 
-    def prune(self, older_than: float | None) -> int:
-        """Remove what is over, and the claims of owners that are gone on keys of which there is nothing. Returns how many keys there were."""
+    def prune(
+        self, older_than: float | None, progress: tuple[str, Any, int] | None, until: float
+    ) -> tuple[tuple[str, Any, int], bool]:
+        """Remove expired data, and claims of dead owners on keys without data, until `until`.
+
+        Takes and returns the progress: the stage, the row after which to continue, and the number
+        of removed keys. Also returns whether all is done.
+        """
         self.rows.write()
         self.known.forget()
-        self.entries.prune(older_than)
-        gone = "(coalesce(expires <= :now, 0) OR written <= :last)"
-        times = {"now": self._state.now, "last": -1.0 if older_than is None else self._state.now - older_than}
-        left = f"SELECT key FROM claims WHERE owner NOT IN (SELECT name FROM owners) AND key NOT IN (SELECT key FROM items WHERE NOT {gone})"  # noqa: S608 -- a constant
+        stage: str
+        behind: Any  # a number, or a key
+        stage, behind, count = progress or ("runs", 0, 0)
+        last = -1.0 if older_than is None else self._state.now - older_than
+        while stage and time.monotonic() < until:
+            if stage == "runs":
+                behind, is_over = self.entries.prune(last, behind)
+                stage, behind = ("items", 0) if is_over else (stage, behind)
+            elif stage == "items":
+                behind, gone, is_over = self._prune_items(last, behind, until)
+                count += gone
+                stage, behind = ("claims", b"") if is_over else (stage, behind)
+            elif stage == "claims":
+                behind, gone, is_over = self._prune_claims(behind)
+                count += gone
+                stage = "pages" if is_over else stage
+            else:
+                stage = stage if self._give_back_pages() else ""
+        return (stage, behind, count), not stage
+
+    def _prune_items(self, last: float, behind: int, until: float) -> tuple[int, int, bool]:
+        """Remove expired items from the next few.
+
+        Returns the last checked one, the number of removed ones, and whether it was the last of
+        all.
+        """
         execute = self._connection.execute
-        (keys,) = execute(f"SELECT count(*) FROM (SELECT key FROM items WHERE {gone} UNION {left})", times).fetchone()  # noqa: S608 -- a constant
-        execute(f"DELETE FROM claims WHERE key IN ({left})", times)  # noqa: S608 -- a constant
-        for table in ("records", "contents"):
-            execute(f"DELETE FROM {table} WHERE entry IN (SELECT id FROM items WHERE {gone})", times)  # noqa: S608 -- a constant
-        execute(f"DELETE FROM items WHERE {gone}", times)  # noqa: S608 -- a constant
-        execute("DELETE FROM former_leases WHERE until <= :now", times)
-        return int(keys)
+        found = execute(
+            "SELECT id FROM items WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?", (behind, _LOOKED_AT)
+        ).fetchone()
+        end = _LAST if found is None else found[0]
+        rows = execute(
+            _GONE,
+            {
+                "behind": behind,
+                "end": end,
+                "now": self._state.now,
+                "last": last,
+                "removed": _REMOVED,
+            },
+        ).fetchall()
+        gone = 0
+        for number, key, records in rows:
+            if key < _REMOVED:
+                gone += 1
+                execute(
+                    "DELETE FROM claims WHERE key = ? AND owner NOT IN (SELECT name FROM owners)",
+                    (key,),
+                )
+                # they are removed step by step; nothing finds them in the meantime
+                if records > _RECORDS:
+                    execute(
+                        "UPDATE items SET key = ?, expires = NULL WHERE id = ?",
+                        (_REMOVED + b"%d" % number, number),
+                    )
+            if records > _RECORDS:
+                while execute(_SOME_RECORDS, (number, number, _RECORDS)).rowcount == _RECORDS:
+                    if time.monotonic() >= until:
+                        return number - 1, gone, False
+            for table, column in (("records", "entry"), ("contents", "entry"), ("items", "id")):
+                execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))  # noqa: S608 -- constants
+            if time.monotonic() >= until:
+                return number, gone, False
+        return end, gone, found is None
+
+    def _prune_claims(self, behind: bytes) -> tuple[bytes, int, bool]:
+        execute = self._connection.execute
+        keys = [
+            key
+            for (key,) in execute(
+                "SELECT key FROM claims WHERE key > ? ORDER BY key LIMIT ?", (behind, _LOOKED_AT)
+            )
+        ]
+        if not keys:
+            return behind, 0, True
+        return keys[-1], execute(_IDLE_CLAIMS, (behind, keys[-1])).rowcount, len(keys) < _LOOKED_AT
+
+    def _give_back_pages(self) -> bool:
+        """Release some unused pages, so that the file shrinks.
+
+        Returns False if there are no more.
+        """
+        execute = self._connection.execute
+        execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+        (mode,), (left,) = (
+            execute("PRAGMA auto_vacuum").fetchone(),
+            execute("PRAGMA freelist_count").fetchone(),
+        )
+        return bool(mode == _INCREMENTAL and left)
 
     def _find(self, key: bytes) -> Item | None:
-        """What there is of that key now."""
+        """Return the current item of that key."""
         items = self.known.items
         found = items.get(key)
         if found is None and key not in items:
-            row = self._connection.execute("SELECT id, records, expires FROM items WHERE key = ?", (key,)).fetchone()
-            found = items[key] = None if row is None else Item(row[0], row[1], row[2], has_value=True)
+            row = self._connection.execute(
+                "SELECT id, records, expires FROM items WHERE key = ?", (key,)
+            ).fetchone()
+            found = items[key] = (
+                None if row is None else Item(row[0], row[1], row[2], has_value=True)
+            )
         if found is not None and found.expires is not None and found.expires <= self._state.now:
             if self._state.writing:
                 self._remove(key, found)
             return None
         return found
 
-    def _written(self, key: bytes, more: int, seconds: float | None = None, *, value: bool = False) -> tuple[int, int]:
-        """The item of that key, which is written now and has so many records more, and how many it had before."""
+    def _written(
+        self, key: bytes, more: int, seconds: float | None = None, *, value: bool = False
+    ) -> tuple[int, int]:
+        """Mark the item of that key as written now, with `more` additional records.
+
+        Returns its id, and the number of records it had before.
+        """
         now = self._state.now
         lasts = self._ttl if seconds is None else seconds
         expires = None if lasts is None else now + lasts
@@ -182,7 +319,9 @@ class Tables:
         known = self.known
         if known.last_id is None:
             self.rows.write()
-            (known.last_id,) = self._connection.execute("SELECT coalesce(max(id), 0) FROM items").fetchone()
+            (known.last_id,) = self._connection.execute(
+                "SELECT coalesce(max(id), 0) FROM items"
+            ).fetchone()
         assert known.last_id is not None
         known.last_id += 1
         return known.last_id
@@ -203,7 +342,10 @@ _ITEMS: Final = f"SELECT key, id, records, expires FROM items WHERE key IN ({PLA
 
 
 def behind(prefix: bytes) -> bytes:
-    """The first text behind all that begin so: no byte of UTF-8 is so large that it could not be one larger."""
+    """Return the first key after all with that prefix.
+
+    The last byte of UTF-8 can always be incremented.
+    """
     return prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else b"\xff"
 
 

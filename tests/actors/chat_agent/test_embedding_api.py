@@ -7,9 +7,9 @@ from typing import get_type_hints
 
 import pytest
 
-from understudy.actors import ChatModelAgent, tool
-from understudy.actors.chat_agent.chat_model_agent import GenerateOptions
-from understudy.runtime import (
+from offbook.actors import ChatModelAgent, tool
+from offbook.actors.chat_agent.chat_model_agent import GenerateOptions
+from offbook.runtime import (
     ActorSystem,
     MaxIterationsExceeded,
     MemoryStore,
@@ -17,6 +17,7 @@ from understudy.runtime import (
     MessageDelta,
     ModelError,
     ModelRetry,
+    OffbookError,
     Options,
     RetryModel,
     RunHooks,
@@ -24,7 +25,6 @@ from understudy.runtime import (
     ScriptedModel,
     ToolCalls,
     ToolError,
-    UnderstudyError,
     UsageError,
 )
 
@@ -67,7 +67,11 @@ def test_generate_is_a_coroutine_function_that_returns_the_last_message(run):
     assert [message.role for message in model.requests[0].messages] == ["system", "user"]
 
 
-@pytest.mark.parametrize("messages", ["hi", Message.user("hi"), [Message.user("hi")], (Message.user("hi"),)], ids=["text", "message", "list", "tuple"])
+@pytest.mark.parametrize(
+    "messages",
+    ["hi", Message.user("hi"), [Message.user("hi")], (Message.user("hi"),)],
+    ids=["text", "message", "list", "tuple"],
+)
 def test_messages_may_be_a_text_or_messages(run, messages):
     model = ScriptedModel(["done"])
     run(ChatModelAgent(name="a", model=model).generate(messages))
@@ -75,10 +79,17 @@ def test_messages_may_be_a_text_or_messages(run, messages):
 
 
 def test_one_agent_serves_many_at_once_and_several_loops(run):
-    agent = ChatModelAgent(name="a", model=ScriptedModel([lambda request: request.messages[-1].text] * 30))
+    agent = ChatModelAgent(
+        name="a", model=ScriptedModel([lambda request: request.messages[-1].text] * 30)
+    )
 
     async def main():
-        return [message.text for message in await asyncio.gather(*(agent.generate(str(number)) for number in range(10)))]
+        return [
+            message.text
+            for message in await asyncio.gather(
+                *(agent.generate(str(number)) for number in range(10))
+            )
+        ]
 
     assert run(main()) == [str(number) for number in range(10)]
     found = []
@@ -102,9 +113,13 @@ def test_one_agent_serves_many_at_once_and_several_loops(run):
 def test_what_the_agent_failed_with_is_raised(run, script, options, error):
     async def main():
         with pytest.raises(error):
-            await ChatModelAgent(name="a", model=ScriptedModel(script), tools=[echo], **options).generate("go")
+            await ChatModelAgent(
+                name="a", model=ScriptedModel(script), tools=[echo], **options
+            ).generate("go")
         with pytest.raises(error):
-            async for _ in ChatModelAgent(name="a", model=ScriptedModel(script), tools=[echo], **options).stream("go"):
+            async for _ in ChatModelAgent(
+                name="a", model=ScriptedModel(script), tools=[echo], **options
+            ).stream("go"):
                 pass
 
     run(main())
@@ -113,17 +128,27 @@ def test_what_the_agent_failed_with_is_raised(run, script, options, error):
 def test_stream_yields_pieces_and_each_message_when_it_is_whole(run):
     async def main():
         model = ScriptedModel([ToolCalls("echo", {"text": "x"}, text="hm"), "one two"])
-        return [piece async for piece in ChatModelAgent(name="a", model=model, tools=[echo]).stream("go")]
+        return [
+            piece
+            async for piece in ChatModelAgent(name="a", model=model, tools=[echo]).stream("go")
+        ]
 
     pieces = run(main())
     assert [piece.text for piece in pieces if isinstance(piece, Message)] == ["hm", "x", "one two"]
-    assert "".join(piece.content for piece in pieces if isinstance(piece, MessageDelta)) == "hmone two"
+    assert (
+        "".join(piece.content for piece in pieces if isinstance(piece, MessageDelta)) == "hmone two"
+    )
     assert isinstance(pieces[-1], Message)
 
 
 def test_stream_without_streaming_yields_whole_messages(run):
     async def main():
-        return [piece async for piece in ChatModelAgent(name="a", model=ScriptedModel(["one two"])).stream("go", streaming=False)]
+        return [
+            piece
+            async for piece in ChatModelAgent(name="a", model=ScriptedModel(["one two"])).stream(
+                "go", streaming=False
+            )
+        ]
 
     assert run(main()) == [Message.assistant("one two")]
 
@@ -146,7 +171,12 @@ def test_a_retry_in_the_middle_of_a_stream_ends_nothing(run):
         pass
 
     async def main():
-        return [piece async for piece in ChatModelAgent(name="a", model=RetryModel(Flaky(), sleep=no_wait)).stream("go")]
+        return [
+            piece
+            async for piece in ChatModelAgent(
+                name="a", model=RetryModel(Flaky(), sleep=no_wait)
+            ).stream("go")
+        ]
 
     pieces = run(main())
     assert pieces[-1] == Message.assistant("x")
@@ -207,8 +237,10 @@ def test_a_generate_that_is_cancelled_cancels_what_it_does():
 
 def test_generate_does_not_return_half_an_answer_when_it_is_interrupted(run):
     async def main():
-        agent = ChatModelAgent(name="a", model=ScriptedModel([ToolCalls(pay={"amount": 1})]), tools=[pay])
-        with pytest.raises(UnderstudyError, match="interrupted"):
+        agent = ChatModelAgent(
+            name="a", model=ScriptedModel([ToolCalls(pay={"amount": 1})]), tools=[pay]
+        )
+        with pytest.raises(OffbookError, match="interrupted"):
             await agent.generate("go")
 
     run(main())
@@ -229,7 +261,9 @@ def test_run_options_are_those_of_the_runner_and_of_its_run(run):
         hooks = Hooks()
         model = ScriptedModel([ToolCalls(echo={"text": "x"}), "done"] * 3)
         agent = ChatModelAgent(name="a", instruction="{who}", model=model, tools=[echo])
-        await agent.generate("go", hooks=hooks, session_values={"who": "Ann"}, options=Options(x=1), timeout=20)
+        await agent.generate(
+            "go", hooks=hooks, session_values={"who": "Ann"}, options=Options(x=1), timeout=20
+        )
         assert model.requests[0].messages[0].text == "Ann"
         assert hooks.seen == [{"who": "Ann"}, "echo"]
         _ = [piece async for piece in agent.stream("go", hooks=hooks)]
@@ -250,9 +284,19 @@ def test_each_option_of_the_runner_and_of_its_run_is_one_of_generate_and_stream(
     async def main():
         store = MemoryStore()
         agent = ChatModelAgent(name="a", model=ScriptedModel(["once", "again"]))
-        kept = {"store": store, "durability": "step", "keep": "all", "version": "1", "history": "lane", "run_id": "r", "detached": False}
+        kept = {
+            "store": store,
+            "durability": "step",
+            "keep": "all",
+            "version": "1",
+            "history": "lane",
+            "run_id": "r",
+            "detached": False,
+        }
         assert (await agent.generate("go", **kept)).text == "once"
-        assert (await agent.generate("go", **kept)).text == "once"  # it is the same run, which was begun once
+        assert (
+            await agent.generate("go", **kept)
+        ).text == "once"  # it is the same run, which was begun once
         assert (await agent.generate("go", checkpoint_id="c", store=store)).text == "again"
 
     run(main())
@@ -261,7 +305,7 @@ def test_each_option_of_the_runner_and_of_its_run_is_one_of_generate_and_stream(
 def test_a_run_that_takes_too_long_is_ended(run):
     async def main():
         model = Waiting()
-        with pytest.raises(UnderstudyError, match="timeout"):
+        with pytest.raises(OffbookError, match="timeout"):
             await ChatModelAgent(name="a", model=model).generate("go", timeout=0.02)
         return model.ended
 
@@ -275,6 +319,13 @@ def test_what_was_set_for_the_react_agent_is_there(run):
         return [Message.system("modified"), *given.messages]
 
     model = ScriptedModel([ToolCalls(echo={"text": "x"})])
-    agent = ChatModelAgent(name="a", model=model, tools=[echo], max_iterations=1, return_directly=["echo"], make_model_input=modify)
+    agent = ChatModelAgent(
+        name="a",
+        model=model,
+        tools=[echo],
+        max_iterations=1,
+        return_directly=["echo"],
+        make_model_input=modify,
+    )
     assert run(agent.generate("go")).text == "x"
     assert model.requests[0].messages[0] == Message.system("modified")

@@ -1,4 +1,6 @@
-"""An agent whose answer has a type: the model is asked for it by schema, and the run's output is an instance."""
+"""An agent whose answer has a type: the model is asked for it by schema, and the run's output is an
+instance.
+"""
 
 import re
 from dataclasses import dataclass
@@ -8,8 +10,18 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 from typing_extensions import TypedDict
 
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import MaxIterationsExceeded, Message, ModelBehaviorError, Runner, ScriptedModel, ToolCalls, Usage, UsageError
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import (
+    MaxIterationsExceeded,
+    Message,
+    ModelBehaviorError,
+    ModelError,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    Usage,
+    UsageError,
+)
 
 T = TypeVar("T")
 
@@ -35,7 +47,11 @@ BAD = '{"name":"Paris","people":-2}'
 
 def play(script, output_type=City, **options):
     model = ScriptedModel(script)
-    result = Runner(ChatModelAgent(name="a", model=model, output_type=output_type, **options)).query("go").result(20)
+    result = (
+        Runner(ChatModelAgent(name="a", model=model, output_type=output_type, **options))
+        .query("go")
+        .result(20)
+    )
     return result, model
 
 
@@ -105,7 +121,10 @@ def test_an_output_type_of_text_takes_what_the_model_says():
     assert len(result.events) == 1
 
 
-@pytest.mark.parametrize("text", [f"```json\n{GOOD}\n```", f"```\n{GOOD}\n```", f"  {GOOD}\n", f"\n```json\n{GOOD}```\n\n"])
+@pytest.mark.parametrize(
+    "text",
+    [f"```json\n{GOOD}\n```", f"```\n{GOOD}\n```", f"  {GOOD}\n", f"\n```json\n{GOOD}```\n\n"],
+)
 def test_a_fence_around_it_is_no_harm(text):
     result, _ = play([text])
     assert result.final_output == City(name="Paris", people=2)
@@ -168,9 +187,19 @@ def test_with_tools_only_the_answer_is_parsed():
     def count(city: str) -> int:
         return 2
 
-    result, model = play([ToolCalls(count={"city": "Paris"}), BAD, ToolCalls(count={"city": "Paris"}), GOOD], tools=[count])
+    result, model = play(
+        [ToolCalls(count={"city": "Paris"}), BAD, ToolCalls(count={"city": "Paris"}), GOOD],
+        tools=[count],
+    )
     assert result.final_output == City(name="Paris", people=2)
-    assert [event.custom_output for event in result.events] == [None, None, None, None, None, result.final_output]
+    assert [event.custom_output for event in result.events] == [
+        None,
+        None,
+        None,
+        None,
+        None,
+        result.final_output,
+    ]
     assert all(request.output_schema is not None for request in model.requests)
 
 
@@ -204,7 +233,15 @@ def test_a_long_conversation_does_not_carry_the_problem_on():
 
 
 def test_it_is_parsed_when_streaming_and_in_output_key():
-    result = Runner(ChatModelAgent(name="a", model=ScriptedModel([GOOD]), output_type=City, output_key="city")).query("go", streaming=True).result()
+    result = (
+        Runner(
+            ChatModelAgent(
+                name="a", model=ScriptedModel([GOOD]), output_type=City, output_key="city"
+            )
+        )
+        .query("go", streaming=True)
+        .result()
+    )
     assert result.final_output == City(name="Paris", people=2)
     assert result.session_values == {"city": GOOD}
 
@@ -228,3 +265,52 @@ class Socket:
 def test_what_cannot_be_a_schema_is_refused_before_anything_runs(wrong):
     with pytest.raises(UsageError, match="output_type"):
         Runner(ChatModelAgent(name="a", model=ScriptedModel([]), output_type=wrong))
+
+
+@pytest.mark.parametrize("count", [2_000, 200_000])
+def test_of_many_errors_the_model_and_the_failure_tell_the_first_ten(count):
+    wrong = '{"response": [' + ",".join(["{}"] * (count // 2)) + "]}"
+    result, model = play([wrong, wrong], list[City])
+    (told,) = [message.text for message in model.requests[1].messages[-1:]]
+    assert f"and {count - 10} more" in told
+    assert len(told) < 2_000
+    assert isinstance(result.error, ModelBehaviorError)
+    assert len(str(result.error)) < 2_000
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "text"),
+    [
+        (
+            Message("assistant", refusal="I cannot help with that", usage=Usage(7, 5, 0, 1)),
+            "refusal",
+            "I cannot help with that",
+        ),
+        (
+            Message("assistant", GOOD[:9], finish_reason="length", usage=Usage(7, 5, 0, 1)),
+            "length",
+            "max_tokens",
+        ),
+        (
+            Message("assistant", GOOD[:9], finish_reason="content_filter", usage=Usage(7, 5, 0, 1)),
+            "content_filter",
+            "filter",
+        ),
+    ],
+)
+def test_a_refusal_and_an_answer_that_was_cut_off_are_outcomes_of_their_own_and_paid_for_once(
+    reply, kind, text
+):
+    result, model = play([reply, GOOD])
+    assert len(model.requests) == 1
+    assert result.status == "failed"
+    assert isinstance(result.error, ModelError)
+    assert result.error.kind == kind
+    assert text in str(result.error)
+    assert result.error.message == reply
+    assert result.usage == Usage(7, 5, 0, 1)
+
+
+def test_an_answer_that_is_whole_although_the_reply_was_cut_off_is_taken():
+    result, _ = play([Message("assistant", GOOD, finish_reason="length")])
+    assert result.final_output == City(name="Paris", people=2)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Sequential
-from understudy.runtime import Message, Runner, ScriptedModel, UsageError
+from offbook.actors import ChatModelAgent, Sequential
+from offbook.runtime import Message, Runner, ScriptedModel, UsageError
 
 
 def filled(instruction, values):
@@ -19,10 +19,18 @@ def filled(instruction, values):
         ("{a}{b}{a}", {"a": 1, "b": None}, "1None1"),
         ("{a}", {"a": "{b}", "b": "x"}, "{b}"),
         ("For {nobody}.", {"user": "Ann"}, "For {nobody}."),
-        ('Answer as {"x": 1} or {} or {0} or { user }.', {"user": "Ann"}, 'Answer as {"x": 1} or {} or {0} or { user }.'),
+        (
+            'Answer as {"x": 1} or {} or {0} or { user }.',
+            {"user": "Ann"},
+            'Answer as {"x": 1} or {} or {0} or { user }.',
+        ),
         ("{user", {"user": "Ann"}, "{user"),
         ("user}", {"user": "Ann"}, "user}"),
-        ("{user.name} {user-name} {user_1}", {"user.name": "a", "user-name": "b", "user_1": "c"}, "a b c"),
+        (
+            "{user.name} {user-name} {user_1}",
+            {"user.name": "a", "user-name": "b", "user_1": "c"},
+            "a b c",
+        ),
         ("{user!r:>10} {user[0]}", {"user": "Ann"}, "{user!r:>10} {user[0]}"),
         ("%s {user} \\1 \\g<0>", {"user": "\\1 %s"}, "%s \\1 %s \\1 \\g<0>"),
         ("{user}", {"user": ""}, ""),
@@ -53,7 +61,9 @@ def test_what_make_model_input_is_given_has_been_filled_in():
         seen.append(text)
         return [Message.system(text), *given.messages]
 
-    agent = ChatModelAgent(name="A", instruction="For {user}.", make_model_input=make, model=ScriptedModel(["ok"]))
+    agent = ChatModelAgent(
+        name="A", instruction="For {user}.", make_model_input=make, model=ScriptedModel(["ok"])
+    )
     Runner(agent).query("q", session_values={"user": "Ann"}).result()
     assert seen == ["For Ann."]
     assert agent.model.requests[0].messages == (Message.system("For Ann."), Message.user("q"))
@@ -65,20 +75,34 @@ def test_user_messages_are_not_filled_in():
     assert agent.model.requests[0].messages[1] == Message.user("What is {user}?")
 
 
-@pytest.mark.parametrize(("written", "values"), [("nmae", ["name"]), ("usr", ["user", "found"]), ("sesion_id", ["session_id"])])
+@pytest.mark.parametrize(
+    ("written", "values"),
+    [("nmae", ["name"]), ("usr", ["user", "found"]), ("sesion_id", ["session_id"])],
+)
 def test_a_slip_of_the_pen_is_an_error_that_says_what_is_meant(written, values):
-    with pytest.raises(UsageError, match=rf"'A'.*\{{{written}\}}.*\{{{values[0]}\}}.*strict_instruction=False"):
+    with pytest.raises(
+        UsageError, match=rf"'A'.*\{{{written}\}}.*\{{{values[0]}\}}.*strict_instruction=False"
+    ):
         filled(f"For {{{written}}}.", dict.fromkeys(values, "Ann"))
 
 
 @pytest.mark.parametrize(
-    ("written", "values"), [("user_2", ["user_1"]), ("language", ["user"]), ("x", ["y"]), ("user.nam", ["user.name"]), ("user_age", ["user_name"])]
+    ("written", "values"),
+    [
+        ("user_2", ["user_1"]),
+        ("language", ["user"]),
+        ("x", ["y"]),
+        ("user.nam", ["user.name"]),
+        ("user_age", ["user_name"]),
+    ],
 )
 def test_what_is_like_no_value_stays_as_it_is(written, values):
     assert filled(f"For {{{written}}}.", dict.fromkeys(values, "Ann")) == f"For {{{written}}}."
 
 
 def test_braces_may_be_meant_as_they_are():
-    agent = ChatModelAgent(name="A", instruction="For {nmae}.", strict_instruction=False, model=ScriptedModel(["ok"]))
+    agent = ChatModelAgent(
+        name="A", instruction="For {nmae}.", strict_instruction=False, model=ScriptedModel(["ok"])
+    )
     Runner(agent).query("q", session_values={"name": "Ann"}).result().raise_for_error()
     assert agent.model.requests[0].messages[0].text == "For {nmae}."

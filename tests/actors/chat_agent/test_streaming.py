@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import (
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import (
     FailoverModel,
     Message,
     MessageDelta,
@@ -38,7 +38,10 @@ async def at_once(_seconds):
 
 
 class Items:
-    """A model that streams what it is given, one list of items for each call. An exception among them is raised."""
+    """A model that streams what it is given, one list of items for each call.
+
+    An exception among them is raised.
+    """
 
     def __init__(self, *calls):
         self.calls = list(calls)
@@ -63,7 +66,11 @@ def test_deltas_come_then_the_whole_message():
     model = ScriptedModel(["one two"])
     events, result = stream(ChatModelAgent(name="a", model=model))
     assert len(events) == 3
-    assert "".join(event.delta.content for event in events[:-1]) == events[-1].message.text == "one two"
+    assert (
+        "".join(event.delta.content for event in events[:-1])
+        == events[-1].message.text
+        == "one two"
+    )
     assert all((event.delta is None) != (event.message is None) for event in events)
     assert [event.message.text for event in events if event.message] == ["one two"]
     assert {(event.agent_name, event.run_path) for event in events} == {("a", ("a",))}
@@ -73,14 +80,26 @@ def test_deltas_come_then_the_whole_message():
 
 
 def test_the_pieces_of_calls_and_of_the_reasoning_come_too():
-    reply = Message.assistant("hi there", (ToolCall("1", "echo", '{"text":"x"}'),), reasoning="let me think")
+    reply = Message.assistant(
+        "hi there", (ToolCall("1", "echo", '{"text":"x"}'),), reasoning="let me think"
+    )
     model = ScriptedModel([reply, "done"])
     events, _ = stream(ChatModelAgent(name="a", model=model, tools=[echo]))
-    deltas = [event.delta for event in events[: next(index for index, event in enumerate(events) if event.message)]]
+    deltas = [
+        event.delta
+        for event in events[: next(index for index, event in enumerate(events) if event.message)]
+    ]
     assert "".join(delta.reasoning for delta in deltas) == "let me think"
     assert "".join(delta.content for delta in deltas) == "hi there"
-    assert [piece for delta in deltas for piece in delta.tool_calls] == [ToolCallDelta(0, "1", "echo"), ToolCallDelta(0, arguments='{"text":"x"}')]
-    assert [event.message.role for event in events if event.message] == ["assistant", "tool", "assistant"]
+    assert [piece for delta in deltas for piece in delta.tool_calls] == [
+        ToolCallDelta(0, "1", "echo"),
+        ToolCallDelta(0, arguments='{"text":"x"}'),
+    ]
+    assert [event.message.role for event in events if event.message] == [
+        "assistant",
+        "tool",
+        "assistant",
+    ]
 
 
 def test_only_the_whole_message_is_recorded():
@@ -93,7 +112,11 @@ def test_only_the_whole_message_is_recorded():
 
 def test_the_whole_message_is_the_same_as_without_streaming():
     script = [ToolCalls("echo", {"text": "x"}, text="let me see"), "done"]
-    plain = Runner(ChatModelAgent(name="a", model=ScriptedModel(script), tools=[echo])).query("go").result()
+    plain = (
+        Runner(ChatModelAgent(name="a", model=ScriptedModel(script), tools=[echo]))
+        .query("go")
+        .result()
+    )
     _, streamed = stream(ChatModelAgent(name="a", model=ScriptedModel(script), tools=[echo]))
     assert [event.message for event in plain.events] == [event.message for event in streamed.events]
 
@@ -130,7 +153,9 @@ def test_the_pieces_come_as_the_model_makes_them(run):
                 yield Message.assistant("first")
 
         events = []
-        async for event in Runner(ChatModelAgent(name="a", model=Slow())).query("go", streaming=True):
+        async for event in Runner(ChatModelAgent(name="a", model=Slow())).query(
+            "go", streaming=True
+        ):
             events.append(event)
             gate.set()
         return events
@@ -171,9 +196,16 @@ def test_an_error_in_the_middle_of_a_stream_fails_the_agent():
 
 def test_a_retry_tells_the_consumer_to_drop_what_it_showed():
     whole = Message.assistant("good")
-    model = Items([MessageDelta("ba"), ModelError("cut off", retryable=True)], [MessageDelta("good"), whole])
+    model = Items(
+        [MessageDelta("ba"), ModelError("cut off", retryable=True)], [MessageDelta("good"), whole]
+    )
     events, result = stream(ChatModelAgent(name="a", model=RetryModel(model, sleep=at_once)))
-    assert [type(event.error) for event in events] == [type(None), ModelRetry, type(None), type(None)]
+    assert [type(event.error) for event in events] == [
+        type(None),
+        ModelRetry,
+        type(None),
+        type(None),
+    ]
     retry = events[1]
     assert retry.delta is not None
     assert not retry.is_failure
@@ -183,7 +215,9 @@ def test_a_retry_tells_the_consumer_to_drop_what_it_showed():
 
 
 def test_a_retry_before_anything_was_shown_is_no_event():
-    model = Items([ModelError("busy", retryable=True)], [MessageDelta("good"), Message.assistant("good")])
+    model = Items(
+        [ModelError("busy", retryable=True)], [MessageDelta("good"), Message.assistant("good")]
+    )
     events, _ = stream(ChatModelAgent(name="a", model=RetryModel(model, sleep=at_once)))
     assert [event.error for event in events] == [None, None]
 
@@ -200,20 +234,36 @@ def test_attempts_that_fail_are_no_events_without_streaming():
 @pytest.mark.parametrize("streaming", [False, True])
 def test_usage_adds_up_over_all_replies(streaming):
     usage = Usage(10, 5, 2, 1)
-    script = [Message.assistant("", (ToolCall("1", "echo", '{"text":"x"}'),), usage=usage), Message.assistant("done", usage=Usage(1, 1, 1, 1))]
-    result = Runner(ChatModelAgent(name="a", model=ScriptedModel(script), tools=[echo])).query("go", streaming=streaming).result()
+    script = [
+        Message.assistant("", (ToolCall("1", "echo", '{"text":"x"}'),), usage=usage),
+        Message.assistant("done", usage=Usage(1, 1, 1, 1)),
+    ]
+    result = (
+        Runner(ChatModelAgent(name="a", model=ScriptedModel(script), tools=[echo]))
+        .query("go", streaming=streaming)
+        .result()
+    )
     assert result.usage == Usage(11, 6, 3, 2)
 
 
 def test_usage_adds_up_over_attempts_that_the_provider_counted():
     usage = Usage(10, 5, 2, 1)
-    model = RetryModel(ScriptedModel([Message.assistant("", usage=usage), Message.assistant("good", usage=usage)]), sleep=at_once, should_retry=empty)
+    model = RetryModel(
+        ScriptedModel([Message.assistant("", usage=usage), Message.assistant("good", usage=usage)]),
+        sleep=at_once,
+        should_retry=empty,
+    )
     assert Runner(ChatModelAgent(name="a", model=model)).query("go").result().usage == usage + usage
 
 
 def test_usage_is_counted_when_no_attempt_is_left():
     usage = Usage(10, 5, 2, 1)
-    model = RetryModel(ScriptedModel([Message.assistant("", usage=usage)] * 2), max_retries=1, sleep=at_once, should_retry=empty)
+    model = RetryModel(
+        ScriptedModel([Message.assistant("", usage=usage)] * 2),
+        max_retries=1,
+        sleep=at_once,
+        should_retry=empty,
+    )
     result = Runner(ChatModelAgent(name="a", model=model)).query("go").result()
     assert isinstance(result.error, RetryExhausted)
     assert result.usage == usage + usage
@@ -226,18 +276,36 @@ def empty(outcome):
 @pytest.mark.parametrize("streaming", [False, True])
 def test_the_model_that_answered_stays_first_for_the_rest_of_the_run(streaming):
     first = ScriptedModel([ModelError("down"), ModelError("down")])
-    second = ScriptedModel([ToolCalls(echo={"text": "x"}), ToolCalls(echo={"text": "x"}), "done", ToolCalls(echo={"text": "x"}), "done"])
+    second = ScriptedModel(
+        [
+            ToolCalls(echo={"text": "x"}),
+            ToolCalls(echo={"text": "x"}),
+            "done",
+            ToolCalls(echo={"text": "x"}),
+            "done",
+        ]
+    )
     runner = Runner(ChatModelAgent(name="a", model=FailoverModel([first, second]), tools=[echo]))
     assert runner.query("go", streaming=streaming).result().final_output == "done"
     assert (len(first.requests), len(second.requests)) == (1, 3)
     assert runner.query("go", streaming=streaming).result().final_output == "done"
-    assert (len(first.requests), len(second.requests)) == (2, 5), "each run begins with the first again"
+    assert (len(first.requests), len(second.requests)) == (2, 5), (
+        "each run begins with the first again"
+    )
 
 
 def test_two_agents_of_one_run_that_share_a_model_share_what_is_known_of_it():
     first = ScriptedModel([ModelError("down")])
     second = ScriptedModel([ToolCalls(transfer_to_agent={"agent_name": "b"}), "done"])
     model = FailoverModel([first, second])
-    result = Runner(ChatModelAgent(name="a", model=model, sub_agents=[ChatModelAgent(name="b", model=model)])).query("go").result()
+    result = (
+        Runner(
+            ChatModelAgent(
+                name="a", model=model, sub_agents=[ChatModelAgent(name="b", model=model)]
+            )
+        )
+        .query("go")
+        .result()
+    )
     assert result.final_output == "done"
     assert (len(first.requests), len(second.requests)) == (1, 2)

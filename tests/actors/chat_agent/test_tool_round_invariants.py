@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import CustomAction, Message, Runner, ScriptedModel, ToolCall, ToolError
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import CustomAction, Message, Runner, ScriptedModel, ToolCall, ToolError
 
 
 @tool
@@ -42,19 +42,34 @@ async def asking(context: ToolContext, number: int) -> str:
 
 TOOLS = [fine, threaded, failing, direct, asking]
 KINDS = ["fine", "threaded", "failing", "direct", "asking", "unknown", "broken"]
-ROUNDS = st.lists(st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(["", "same", "own"])), min_size=1, max_size=5), max_size=3)
+ROUNDS = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(KINDS), st.sampled_from(["", "same", "own"])),
+        min_size=1,
+        max_size=5,
+    ),
+    max_size=3,
+)
 
 
 def reply(kinds):
     calls = []
     for number, (kind, call_id) in enumerate(kinds):
         name = "fine" if kind == "broken" else kind
-        calls.append(ToolCall(f"own{number}" if call_id == "own" else call_id, name, "{" if kind == "broken" else f'{{"number":{number}}}'))
+        calls.append(
+            ToolCall(
+                f"own{number}" if call_id == "own" else call_id,
+                name,
+                "{" if kind == "broken" else f'{{"number":{number}}}',
+            )
+        )
     return Message.assistant("", tuple(calls))
 
 
 def check_history(messages):
-    """Each call has its result, right behind it, in the order of the calls; there is no other result."""
+    """Each call has its result, right behind it, in the order of the calls; there is no other
+    result.
+    """
     waiting = []
     for message in messages:
         if message.role == "tool":
@@ -85,9 +100,13 @@ def end_of(rounds, mode, parallel):
 
 @settings(max_examples=80, deadline=None)
 @given(ROUNDS, st.sampled_from(["report", "raise"]), st.booleans(), st.booleans())
-def test_every_call_has_one_result_and_the_model_is_shown_them_in_order(rounds, mode, parallel, streaming):
+def test_every_call_has_one_result_and_the_model_is_shown_them_in_order(
+    rounds, mode, parallel, streaming
+):
     model = ScriptedModel([*map(reply, rounds), "done"])
-    agent = ChatModelAgent(name="a", model=model, tools=TOOLS, on_tool_error=mode, parallel_tool_calls=parallel)
+    agent = ChatModelAgent(
+        name="a", model=model, tools=TOOLS, on_tool_error=mode, parallel_tool_calls=parallel
+    )
     result = Runner(agent).query("go", streaming=streaming).result(20)
     status, replies = end_of(rounds, mode, parallel)
     assert (result.status, len(model.requests)) == (status, replies)
@@ -96,19 +115,36 @@ def test_every_call_has_one_result_and_the_model_is_shown_them_in_order(rounds, 
     said = [event.message for event in result.events if event.message is not None]
     assert sum(message.role == "assistant" for message in said) == replies
     answers = [message for message in said if message.role == "tool"]
-    for kinds, last in zip(rounds[:replies], [False] * (replies - 1) + [status != "completed"], strict=False):
-        expected = [kind for kind, _ in kinds if kind != "asking" and not (mode == "raise" and kind in {"failing", "unknown", "broken"})]
+    for kinds, last in zip(
+        rounds[:replies], [False] * (replies - 1) + [status != "completed"], strict=False
+    ):
+        expected = [
+            kind
+            for kind, _ in kinds
+            if kind != "asking"
+            and not (mode == "raise" and kind in {"failing", "unknown", "broken"})
+        ]
         if last and status == "interrupted":
             made = [kind for kind, _ in kinds]
             if "direct" in made:
-                del made[len(made) - 1 - made[::-1].index("direct")]  # its result comes behind those that are waited for
+                del made[
+                    len(made) - 1 - made[::-1].index("direct")
+                ]  # its result comes behind those that are waited for
             if not parallel:
                 made = made[: made.index("asking")]
-            expected = [kind for kind in made if kind != "asking" and not (mode == "raise" and kind in {"failing", "unknown", "broken"})]
+            expected = [
+                kind
+                for kind in made
+                if kind != "asking"
+                and not (mode == "raise" and kind in {"failing", "unknown", "broken"})
+            ]
         found, answers = answers[: len(expected)], answers[len(expected) :]
         if last and not parallel and mode == "raise":
-            break  # an interrupt may have come before the error: then the calls behind it were not made
-        assert sorted(message.tool_name for message in found) == sorted("fine" if kind == "broken" else kind for kind in expected)
+            # An interrupt may have come before the error: then the calls behind it were not made.
+            break
+        assert sorted(message.tool_name for message in found) == sorted(
+            "fine" if kind == "broken" else kind for kind in expected
+        )
     calls = {}
     for event in result.events:
         message = event.message
@@ -117,13 +153,21 @@ def test_every_call_has_one_result_and_the_model_is_shown_them_in_order(rounds, 
         elif message is not None and message.text.startswith(("fine", "threaded", "direct")):
             number = calls[message.tool_call_id].arguments.split(":")[1].strip("}")
             assert message.text == f"{message.tool_name} {number}", "a result goes to its own call"
-            assert event.action == (CustomAction(int(number)) if message.tool_name == "fine" else None)
+            assert event.action == (
+                CustomAction(int(number)) if message.tool_name == "fine" else None
+            )
     if status == "completed" and replies <= len(rounds):
-        last_direct = next(number for number, (kind, _) in reversed(list(enumerate(rounds[replies - 1]))) if kind == "direct")
+        last_direct = next(
+            number
+            for number, (kind, _) in reversed(list(enumerate(rounds[replies - 1])))
+            if kind == "direct"
+        )
         assert result.final_output == f"direct {last_direct}"
     if status == "interrupted":
         assert result.interrupts
-        assert {context.info for context in result.interrupts} <= {number for number, (kind, _) in enumerate(rounds[replies - 1]) if kind == "asking"}
+        assert {context.info for context in result.interrupts} <= {
+            number for number, (kind, _) in enumerate(rounds[replies - 1]) if kind == "asking"
+        }
     assert (result.error is not None) == (status == "failed")
 
 
@@ -149,8 +193,15 @@ def test_tools_under_way_are_ended_with_their_run(run, count, how, parallel):
                 ended.append(number)
             return "never"
 
-        reply_ = Message.assistant("", tuple(ToolCall(f"{number}", "wait", f'{{"number":{number}}}') for number in range(count)))
-        agent = ChatModelAgent(name="a", model=ScriptedModel([reply_]), tools=[wait], parallel_tool_calls=parallel)
+        reply_ = Message.assistant(
+            "",
+            tuple(
+                ToolCall(f"{number}", "wait", f'{{"number":{number}}}') for number in range(count)
+            ),
+        )
+        agent = ChatModelAgent(
+            name="a", model=ScriptedModel([reply_]), tools=[wait], parallel_tool_calls=parallel
+        )
         handle = Runner(agent).query("go", timeout=0.05 if how == "timeout" else None)
         if how == "leave":
             async for _ in handle:
@@ -194,8 +245,22 @@ def test_a_tool_that_does_not_let_itself_be_cancelled_is_not_shown_after_the_end
 
 
 def test_of_several_errors_the_first_is_shown_and_only_that():
-    model = ScriptedModel([Message.assistant("", tuple(ToolCall(str(number), "failing", f'{{"number":{number}}}') for number in range(4)))])
-    result = Runner(ChatModelAgent(name="a", model=model, tools=[failing], on_tool_error="raise")).query("go").result(20)
+    model = ScriptedModel(
+        [
+            Message.assistant(
+                "",
+                tuple(
+                    ToolCall(str(number), "failing", f'{{"number":{number}}}')
+                    for number in range(4)
+                ),
+            )
+        ]
+    )
+    result = (
+        Runner(ChatModelAgent(name="a", model=model, tools=[failing], on_tool_error="raise"))
+        .query("go")
+        .result(20)
+    )
     assert [event.error is None for event in result.events] == [True, False]
     assert isinstance(result.error, ToolError)
     assert isinstance(result.error.__cause__, ValueError)

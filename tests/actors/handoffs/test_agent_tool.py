@@ -6,12 +6,26 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from understudy.actors import ChatModelAgent, Loop, Sequential
-from understudy.runtime import AgentEvent, BreakLoop, Exit, ImagePart, Message, Runner, RunStatus, ScriptedModel, TextPart, ToolCalls, TransferToAgent
+from offbook.actors import ChatModelAgent, Loop, Sequential
+from offbook.runtime import (
+    AgentEvent,
+    BreakLoop,
+    Exit,
+    ImagePart,
+    Message,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    TextPart,
+    ToolCalls,
+    TransferToAgent,
+)
 
 
 def chat(name, *script, **options):
-    return ChatModelAgent(name=name, description=f"about {name}", model=ScriptedModel(script), **options)
+    return ChatModelAgent(
+        name=name, description=f"about {name}", model=ScriptedModel(script), **options
+    )
 
 
 def call(request="do it", name="inner"):
@@ -47,7 +61,9 @@ def test_the_schema_is_one_request(actor):
 
 
 def test_name_and_description_may_be_others(actor):
-    outer = outer_of(actor("inner", "hello"), call(name="ask"), "end", name="ask", description="asks")
+    outer = outer_of(
+        actor("inner", "hello"), call(name="ask"), "end", name="ask", description="asks"
+    )
     play(outer)
     (spec,) = outer.model.requests[0].tools
     assert (spec.name, spec.description) == ("ask", "asks")
@@ -92,8 +108,16 @@ def test_with_full_history_the_outer_agent_s_messages_are_given_rewritten(actor)
     def look() -> str:
         return "seen"
 
-    outer = chat("outer", ToolCalls(look={}), call("the request"), "end", tools=[look, inner.as_tool(full_history=True)])
-    Runner(Sequential(name="S", sub_agents=[actor("before", "b"), outer])).query("q").result().raise_for_error()
+    outer = chat(
+        "outer",
+        ToolCalls(look={}),
+        call("the request"),
+        "end",
+        tools=[look, inner.as_tool(full_history=True)],
+    )
+    Runner(Sequential(name="S", sub_agents=[actor("before", "b"), outer])).query(
+        "q"
+    ).result().raise_for_error()
     texts = [(message.role, message.text) for message in inner.inputs[0]]
     assert texts[:4] == [
         ("user", "q"),
@@ -105,10 +129,14 @@ def test_with_full_history_the_outer_agent_s_messages_are_given_rewritten(actor)
 
 
 def test_with_full_history_in_a_lane_the_siblings_are_not_seen(actor):
-    from understudy.actors import Parallel
+    from offbook.actors import Parallel
 
     inner = actor("inner", "hello")
-    p = Parallel(name="P", max_concurrency=1, sub_agents=[actor("A", "a"), outer_of(inner, full_history=True)])
+    p = Parallel(
+        name="P",
+        max_concurrency=1,
+        sub_agents=[actor("A", "a"), outer_of(inner, full_history=True)],
+    )
     play(p).raise_for_error()
     assert not any("[A]" in message.text for message in inner.inputs[0])
 
@@ -127,8 +155,18 @@ def test_the_text_of_the_last_message_is_the_result(actor, lines):
 
 
 def test_the_result_of_a_workflow_is_what_was_said_last_in_it(actor):
-    assert result_of(Sequential(name="inner", sub_agents=[actor("x", "x"), actor("y", "y")])).text == "y"
-    assert result_of(Loop(name="inner", sub_agents=[actor("x", ["x1"], ["x2", BreakLoop()]), actor("y", "y")])).text == "x2"
+    assert (
+        result_of(Sequential(name="inner", sub_agents=[actor("x", "x"), actor("y", "y")])).text
+        == "y"
+    )
+    assert (
+        result_of(
+            Loop(
+                name="inner", sub_agents=[actor("x", ["x1"], ["x2", BreakLoop()]), actor("y", "y")]
+            )
+        ).text
+        == "x2"
+    )
 
 
 def test_the_result_is_that_of_the_agent_handed_over_to(actor):
@@ -142,7 +180,9 @@ def test_the_result_of_parts_is_their_text(actor):
 
 
 def test_the_result_is_text_only(actor):
-    inner = actor("inner", Message("assistant", (TextPart("see"), ImagePart(url="https://example.org/a.png"))))
+    inner = actor(
+        "inner", Message("assistant", (TextPart("see"), ImagePart(url="https://example.org/a.png")))
+    )
     assert result_of(inner).content == "see"
 
 
@@ -157,14 +197,20 @@ def test_the_last_message_counts_whoever_comes_after_it_in_silence(actor, silent
         "exit": lambda: actor("inner", "hello", Exit()),
         "sequence": lambda: Sequential(name="inner", sub_agents=[actor("x", "hello"), actor("y")]),
         "transfer": lambda: actor("inner", "hello", TransferToAgent("z"), sub_agents=[actor("z")]),
-        "cast": lambda: actor("inner", lambda context: context.cast(child), note, sub_agents=[child]),
-        "loop": lambda: Loop(name="inner", sub_agents=[actor("x", "hello"), actor("y", BreakLoop())]),
+        "cast": lambda: actor(
+            "inner", lambda context: context.cast(child), note, sub_agents=[child]
+        ),
+        "loop": lambda: Loop(
+            name="inner", sub_agents=[actor("x", "hello"), actor("y", BreakLoop())]
+        ),
     }[silent]()
     assert result_of(inner).text == "hello"
 
 
 def test_the_final_result_of_the_exit_tool_is_the_result():
-    assert result_of(chat("inner", ToolCalls(exit={"final_result": "R"}), exit_tool=True)).text == "R"
+    assert (
+        result_of(chat("inner", ToolCalls(exit={"final_result": "R"}), exit_tool=True)).text == "R"
+    )
 
 
 def test_without_any_message_the_outer_agent_is_told_of_an_error(actor):
@@ -182,18 +228,29 @@ def test_without_any_message_the_outer_agent_fails_if_it_wants_to(actor):
 def test_an_inner_failure_is_told_to_the_outer_model(lines, actor):
     result = play(outer_of(actor("inner", "i", ValueError("broken"))))
     assert result.status is RunStatus.COMPLETED
-    assert lines(result)[1:] == ['outer [outer] tool(inner) "agent inner failed: ValueError: broken"', 'outer [outer] assistant "end"']
+    assert lines(result)[1:] == [
+        'outer [outer] tool(inner) "agent inner failed: ValueError: broken"',
+        'outer [outer] assistant "end"',
+    ]
 
 
 def test_an_inner_failure_ends_the_outer_agent_if_it_wants_to(actor):
-    outer = chat("outer", call(), "never", tools=[actor("inner", ValueError("broken")).as_tool()], on_tool_error="raise")
+    outer = chat(
+        "outer",
+        call(),
+        "never",
+        tools=[actor("inner", ValueError("broken")).as_tool()],
+        on_tool_error="raise",
+    )
     result = play(outer)
     assert result.status is RunStatus.FAILED
     assert "ValueError: broken" in str(result.error)
     assert [event.agent_name for event in result.events] == ["outer", "outer"]
 
 
-@pytest.mark.parametrize("crash", [KeyboardInterrupt(), SystemExit(1), asyncio.CancelledError()], ids=repr)
+@pytest.mark.parametrize(
+    "crash", [KeyboardInterrupt(), SystemExit(1), asyncio.CancelledError()], ids=repr
+)
 def test_an_inner_crash_is_a_failure(actor, crash):
     result = play(outer_of(actor("inner", crash)))
     assert result.status is RunStatus.COMPLETED
@@ -219,7 +276,12 @@ def test_within_the_inner_run_its_agents_see_one_another(actor):
 @pytest.mark.parametrize("emit", [True, False])
 def test_the_inner_run_leaves_nothing_in_the_outer_history(actor, emit):
     after = actor("after", "z")
-    play(Sequential(name="S", sub_agents=[outer_of(actor("inner", "first", "last"), emit_events=emit), after]))
+    play(
+        Sequential(
+            name="S",
+            sub_agents=[outer_of(actor("inner", "first", "last"), emit_events=emit), after],
+        )
+    )
     assert [message.text for message in after.inputs[0]] == [
         "q",
         'For context: [outer] called tool: `inner` with arguments: {"request":"do it"}.',
@@ -255,14 +317,18 @@ def test_an_exit_stays_inside(lines, actor):
 
 def test_an_exit_in_a_workflow_inside_ends_all_of_that(actor):
     never = actor("z", "never")
-    inner = Sequential(name="inner", sub_agents=[Loop(name="l", sub_agents=[actor("x", "x", Exit())]), never])
+    inner = Sequential(
+        name="inner", sub_agents=[Loop(name="l", sub_agents=[actor("x", "x", Exit())]), never]
+    )
     assert play(outer_of(inner)).final_output == "end"
     assert never.inputs == []
 
 
 def test_a_transfer_stays_inside_and_finds_nobody_outside(actor):
     inner = actor("inner", TransferToAgent("other"))
-    outer = chat("outer", call(), "end", tools=[inner.as_tool()], sub_agents=[actor("other", "never")])
+    outer = chat(
+        "outer", call(), "end", tools=[inner.as_tool()], sub_agents=[actor("other", "never")]
+    )
     result = play(outer)
     assert result.final_output == "end"
     assert "agent 'other' not found when transferring from 'inner'" in result.events[1].message.text
@@ -275,7 +341,13 @@ def test_the_outer_agent_is_not_reachable_from_inside(actor):
 
 def test_a_definition_may_be_a_tool_and_a_sub_agent(lines, actor):
     a = actor("inner", "hello")
-    outer = chat("outer", call(), ToolCalls(transfer_to_agent={"agent_name": "inner"}), tools=[a.as_tool()], sub_agents=[a])
+    outer = chat(
+        "outer",
+        call(),
+        ToolCalls(transfer_to_agent={"agent_name": "inner"}),
+        tools=[a.as_tool()],
+        sub_agents=[a],
+    )
     assert lines(play(outer))[-1] == 'inner [outer,inner] assistant "hello"'
 
 
@@ -288,11 +360,17 @@ def test_a_break_stays_inside(actor):
 
 
 def test_without_emit_events_nothing_of_it_is_shown(actor):
-    assert {event.agent_name for event in play(outer_of(Sequential(name="inner", sub_agents=[actor("x", "x")]))).events} == {"outer"}
+    assert {
+        event.agent_name
+        for event in play(outer_of(Sequential(name="inner", sub_agents=[actor("x", "x")]))).events
+    } == {"outer"}
 
 
 def test_with_emit_events_all_of_it_is_shown_between_the_call_and_its_result(lines, actor):
-    inner = Sequential(name="inner", sub_agents=[actor("x", "x", AgentEvent.of(custom_output=7)), actor("y", "y", Exit())])
+    inner = Sequential(
+        name="inner",
+        sub_agents=[actor("x", "x", AgentEvent.of(custom_output=7)), actor("y", "y", Exit())],
+    )
     assert lines(play(outer_of(inner, emit_events=True)))[:5] == [
         'outer [outer] assistant "" tc(inner {"request":"do it"})',
         'x [outer,inner,x] assistant "x"',
@@ -314,7 +392,12 @@ def test_with_emit_events_an_inner_error_is_shown_and_the_outer_agent_goes_on(li
 
 def test_with_emit_events_a_consumer_that_iterates_sees_all_of_it(run, actor):
     async def main():
-        return [event.agent_name async for event in Runner(outer_of(actor("inner", ValueError("x")), emit_events=True)).query("q")]
+        return [
+            event.agent_name
+            async for event in Runner(
+                outer_of(actor("inner", ValueError("x")), emit_events=True)
+            ).query("q")
+        ]
 
     assert run(main()) == ["outer", "inner", "outer", "outer"]
 
@@ -322,7 +405,14 @@ def test_with_emit_events_a_consumer_that_iterates_sees_all_of_it(run, actor):
 def test_with_emit_events_streaming_goes_through(actor):
     inner = chat("inner", "one two")
     events = list(Runner(outer_of(inner, emit_events=True), streaming=True).query("q"))
-    assert "".join(event.delta.content for event in events if event.delta is not None and event.agent_name == "inner") == "one two"
+    assert (
+        "".join(
+            event.delta.content
+            for event in events
+            if event.delta is not None and event.agent_name == "inner"
+        )
+        == "one two"
+    )
 
 
 def test_what_a_hidden_agent_shows_is_hidden(actor):
@@ -336,7 +426,9 @@ def test_tools_within_tools_are_shown_with_the_whole_path(actor):
     leaf = actor("leaf", "leaf")
     mid = chat("mid", call(name="leaf"), "mid ends", tools=[leaf.as_tool(emit_events=True)])
     outer = chat("outer", call(name="mid"), "end", tools=[mid.as_tool(emit_events=True)])
-    assert [event.run_path for event in play(outer).events if event.agent_name == "leaf"] == [("outer", "mid", "leaf")]
+    assert [event.run_path for event in play(outer).events if event.agent_name == "leaf"] == [
+        ("outer", "mid", "leaf")
+    ]
 
 
 def test_an_interrupt_goes_out_as_one_event_of_the_outer_agent(actor):
@@ -351,6 +443,10 @@ def test_an_interrupt_goes_out_as_one_event_of_the_outer_agent(actor):
 
 def test_full_history_leaves_out_transfers_where_the_runner_does(actor):
     inner = actor("inner", "hello")
-    router = chat("R", ToolCalls(transfer_to_agent={"agent_name": "outer"}), sub_agents=[outer_of(inner, full_history=True)])
+    router = chat(
+        "R",
+        ToolCalls(transfer_to_agent={"agent_name": "outer"}),
+        sub_agents=[outer_of(inner, full_history=True)],
+    )
     Runner(router, skip_transfer_messages=True).query("q").result().raise_for_error()
     assert not any("transfer_to_agent" in message.text for message in inner.inputs[0])

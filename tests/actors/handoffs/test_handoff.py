@@ -9,10 +9,10 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, RootModel
 
+from offbook.actors import Agent, Handoff, handoff, tool
+from offbook.actors.handoffs.handoff import as_handoff
+from offbook.runtime import ModelBehaviorError, Runner, RunStatus, UsageError
 from tests.doubles.handing import chat, given, go, over, shown
-from understudy.actors import Agent, Handoff, handoff, tool
-from understudy.actors.handoffs.handoff import as_handoff
-from understudy.runtime import ModelBehaviorError, Runner, RunStatus, UsageError
 
 CLOSED = {"type": "object", "properties": {}, "additionalProperties": False, "required": []}
 
@@ -56,11 +56,18 @@ def test_the_tool_is_described_by_the_agents_name_and_description():
     agent = chat("Billing", description="Knows bills.")
     expected = "Handoff to the Billing agent to handle the request. Knows bills."
     assert handoff(agent).tool_description == Handoff.default_tool_description(agent) == expected
-    assert Handoff.default_tool_description(chat("X", description="")) == "Handoff to the X agent to handle the request. "
+    assert (
+        Handoff.default_tool_description(chat("X", description=""))
+        == "Handoff to the X agent to handle the request. "
+    )
 
 
 @pytest.mark.parametrize(
-    "options", [{"tool_name": "escalate", "tool_description": "Up."}, {"tool_name_override": "escalate", "tool_description_override": "Up."}]
+    "options",
+    [
+        {"tool_name": "escalate", "tool_description": "Up."},
+        {"tool_name_override": "escalate", "tool_description_override": "Up."},
+    ],
 )
 def test_name_and_description_may_be_given_in_either_spelling(options):
     made = handoff(chat("B"), **options)
@@ -84,7 +91,14 @@ def test_the_agent_may_be_named_or_stand_first():
 def test_a_handoff_is_frozen_and_says_what_it_is():
     agent = chat("B")
     made = handoff(agent, input_filter=nothing)
-    assert (made.agent_name, made.agent, made.strict_json_schema, made.is_enabled, made.mode, made.input_filter) == (
+    assert (
+        made.agent_name,
+        made.agent,
+        made.strict_json_schema,
+        made.is_enabled,
+        made.mode,
+        made.input_filter,
+    ) == (
         "B",
         agent,
         True,
@@ -100,7 +114,9 @@ def test_a_handoff_is_frozen_and_says_what_it_is():
 def test_a_bare_agent_is_a_handoff_to_it():
     agent = chat("B")
     bare, made = as_handoff(agent, "A"), handoff(agent)
-    assert dataclasses.replace(bare, on_invoke_handoff=None) == dataclasses.replace(made, on_invoke_handoff=None)
+    assert dataclasses.replace(bare, on_invoke_handoff=None) == dataclasses.replace(
+        made, on_invoke_handoff=None
+    )
 
 
 def test_the_result_of_the_call_names_the_agent():
@@ -156,22 +172,54 @@ def refused(*args, match, **options):
 
 @pytest.mark.parametrize("wrong", [None, "B", Agent, object()])
 def test_only_an_agent_is_handed_over_to(wrong):
-    refused(wrong, match=f"handoff({wrong!r}): give an agent.")
+    refused(wrong, match=f"handoff({wrong!r}): pass an agent.")
 
 
 def test_a_mode_that_there_is_not_is_refused():
-    refused(chat("B"), mode="hop", match="handoff('B'): mode='hop' is unknown; give 'transfer' or 'call'.")
+    refused(
+        chat("B"),
+        mode="hop",
+        match="handoff('B'): mode='hop' is unknown; give 'transfer' or 'call'.",
+    )
 
 
 def test_what_cannot_be_called_is_refused():
-    refused(chat("B"), input_filter="x", match="handoff('B'): input_filter='x' cannot be called; give a function of HandoffInputData.")
-    refused(chat("B"), is_enabled="yes", match="handoff('B'): is_enabled='yes': give True, False, or a function of the context and the agent.")
-    refused(chat("B"), on_handoff="x", match="handoff('B'): on_handoff='x' cannot be called; give a function of the context.")
-    refused(chat("B"), on_handoff=3, input_type=Reason, match="give a function of the context, and the input.")
+    refused(
+        chat("B"),
+        input_filter="x",
+        match=(
+            "handoff('B'): input_filter='x' cannot be called; give a function of HandoffInputData."
+        ),
+    )
+    refused(
+        chat("B"),
+        is_enabled="yes",
+        match=(
+            "handoff('B'): is_enabled='yes': pass True, False, or a function of the context and "
+            "the agent."
+        ),
+    )
+    refused(
+        chat("B"),
+        on_handoff="x",
+        match="handoff('B'): on_handoff='x' cannot be called; give a function of the context.",
+    )
+    refused(
+        chat("B"),
+        on_handoff=3,
+        input_type=Reason,
+        match="give a function of the context, and the input.",
+    )
 
 
 def test_an_input_without_a_callback_is_refused():
-    refused(chat("B"), input_type=Reason, match="without on_handoff: give a function on_handoff(context, input), which gets the input.")
+    refused(
+        chat("B"),
+        input_type=Reason,
+        match=(
+            "without on_handoff: pass a function on_handoff(context, input), which gets the input."
+        ),
+    )
 
 
 def test_passing_on_an_input_that_there_is_not_is_refused():
@@ -180,7 +228,11 @@ def test_passing_on_an_input_that_there_is_not_is_refused():
 
 @pytest.mark.parametrize("wrong", ["a b", "x" * 65, "ä", 3])
 def test_a_name_that_models_do_not_take_is_refused(wrong):
-    refused(chat("B"), tool_name=wrong, match=f"handoff('B'): tool_name={wrong!r}: models take only names of up to 64 letters")
+    refused(
+        chat("B"),
+        tool_name=wrong,
+        match=f"handoff('B'): tool_name={wrong!r}: models take only names of up to 64 letters",
+    )
 
 
 def test_a_long_agent_name_asks_for_another_tool_name():
@@ -197,13 +249,23 @@ def both(*, context):
 )
 def test_a_callback_without_input_takes_the_context_alone(callback, count):
     refused(
-        chat("B"), on_handoff=callback, match=f"handoff('B'): on_handoff has {count} parameters; without an input_type it is called as on_handoff(context)."
+        chat("B"),
+        on_handoff=callback,
+        match=(
+            f"handoff('B'): on_handoff has {count} parameters; without an input_type it is "
+            "called as on_handoff(context)."
+        ),
     )
 
 
 @pytest.mark.parametrize("callback", [lambda: None, nothing, lambda a, b, c: None])
 def test_a_callback_with_input_takes_both(callback):
-    refused(chat("B"), on_handoff=callback, input_type=Reason, match="with an input_type it is called as on_handoff(context, input).")
+    refused(
+        chat("B"),
+        on_handoff=callback,
+        input_type=Reason,
+        match="with an input_type it is called as on_handoff(context, input).",
+    )
 
 
 class Callable:
@@ -214,14 +276,20 @@ class Callable:
         """A method that takes an input."""
 
 
-@pytest.mark.parametrize("callback", [Callable(), lambda *args: None, functools.partial(nothing_with, value=1)])
+@pytest.mark.parametrize(
+    "callback", [Callable(), lambda *args: None, functools.partial(nothing_with, value=1)]
+)
 def test_a_callback_may_be_anything_that_can_be_called(callback):
     assert handoff(chat("B"), on_handoff=callback).tool_name == "transfer_to_b"
 
 
 def test_a_method_and_a_partial_may_take_an_input():
     assert handoff(chat("B"), on_handoff=Callable().method, input_type=Reason)
-    assert handoff(chat("B"), on_handoff=functools.partial(lambda extra, context, value: None, 1), input_type=Reason)
+    assert handoff(
+        chat("B"),
+        on_handoff=functools.partial(lambda extra, context, value: None, 1),
+        input_type=Reason,
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,15 +315,24 @@ def test_an_input_type_that_strict_mode_cannot_say_is_refused(kind, why):
 
 
 def test_two_of_one_name_are_refused_when_the_agent_is_made():
-    with pytest.raises(UsageError, match=re.escape("agent 'A': the handoff to 'B' and the handoff to 'b' are both named 'transfer_to_b'")):
+    with pytest.raises(
+        UsageError,
+        match=re.escape(
+            "agent 'A': the handoff to 'B' and the handoff to 'b' are both named 'transfer_to_b'"
+        ),
+    ):
         chat("A", handoffs=[chat("B"), chat("b")])
 
 
 def test_a_tool_and_a_handoff_of_one_name_are_refused():
     with pytest.raises(
-        UsageError, match=re.escape("agent 'A': the tool 'transfer_to_b' and the handoff to 'B' are both named 'transfer_to_b': give one of them")
+        UsageError,
+        match=re.escape(
+            "agent 'A': the tool 'transfer_to_b' and the handoff to 'B' are both named "
+            "'transfer_to_b'. Rename one with tool_name="
+        ),
     ):
-        chat("A", tools=[tool(name="transfer_to_b")(nothing)], handoffs=[chat("B")])
+        chat("A", tools=[tool(name="transfer_to_b")(lambda: None)], handoffs=[chat("B")])
 
 
 @pytest.mark.parametrize("wrong", ["B", nothing, None])
@@ -266,12 +343,14 @@ def test_among_the_handoffs_stand_agents_and_handoffs(wrong):
 
 @pytest.mark.parametrize("wrong", [chat("B"), 3])
 def test_handoffs_are_a_list(wrong):
-    with pytest.raises(UsageError, match=re.escape("give a list of agents and handoffs")):
+    with pytest.raises(UsageError, match="handoffs must be a list of agents and handoffs, got"):
         chat("A", handoffs=wrong)
 
 
 def test_multiple_handoffs_is_one_of_three():
-    with pytest.raises(UsageError, match="multiple_handoffs='all': give 'first', 'last' or 'error'"):
+    with pytest.raises(
+        UsageError, match="multiple_handoffs must be 'first', 'last' or 'error', got 'all'"
+    ):
         chat("A", multiple_handoffs="all")
 
 
@@ -284,7 +363,9 @@ def test_a_handoff_by_hand_has_a_name_that_models_take():
 
 
 def test_two_agents_of_one_name_cannot_be_told_apart():
-    with pytest.raises(UsageError, match="two agents are named 'B', and one of them takes over from 'C'"):
+    with pytest.raises(
+        UsageError, match="two agents are named 'B', and one of them takes over from 'C'"
+    ):
         Runner(chat("A", handoffs=[chat("B"), chat("C", handoffs=[chat("B")])]))
 
 
@@ -307,7 +388,9 @@ def invoked(made, arguments="{}", context=None):
 
 def test_it_may_be_invoked_by_hand():
     agent, seen = chat("B"), []
-    made = handoff(agent, on_handoff=lambda context, value: seen.append((context, value)), input_type=Reason)
+    made = handoff(
+        agent, on_handoff=lambda context, value: seen.append((context, value)), input_type=Reason
+    )
     assert invoked(made, '{"text": "x", "level": 2, "who": null}', "ctx") is agent
     assert seen == [("ctx", Reason(text="x", level=2))]
     for wrong in ("", None, "{", '{"text": 1}', '{"text": "x", "level": "2"}'):
@@ -317,7 +400,11 @@ def test_it_may_be_invoked_by_hand():
 
 def test_without_an_input_the_arguments_do_not_matter():
     agent = chat("B")
-    assert invoked(handoff(agent), "whatever") is invoked(handoff(agent, on_handoff=nothing), "") is agent
+    assert (
+        invoked(handoff(agent), "whatever")
+        is invoked(handoff(agent, on_handoff=nothing), "")
+        is agent
+    )
 
 
 @pytest.mark.parametrize("as_async", [False, True])
@@ -330,7 +417,9 @@ def test_one_made_by_hand_may_choose_its_target(as_async, lines):
     async def choose_later(context, arguments):
         return choose(context, arguments)
 
-    made = Handoff("transfer_to_shift", "Whoever is there.", {}, choose_later if as_async else choose, "Shift")
+    made = Handoff(
+        "transfer_to_shift", "Whoever is there.", {}, choose_later if as_async else choose, "Shift"
+    )
     root = chat("A", go("shift"), go("shift"), handoffs=[made])
     runner = Runner(root)
     first = runner.query("q", session_values={"hour": 20}).result()
@@ -340,24 +429,48 @@ def test_one_made_by_hand_may_choose_its_target(as_async, lines):
     ]
     assert runner.query("q", session_values={"hour": 9}).result().last_agent == "Day"
     (spec,) = root.model.requests[0].tools
-    assert (spec.name, spec.description, spec.parameters) == ("transfer_to_shift", "Whoever is there.", CLOSED)
+    assert (spec.name, spec.description, spec.parameters) == (
+        "transfer_to_shift",
+        "Whoever is there.",
+        CLOSED,
+    )
 
 
 def test_an_agent_that_was_chosen_may_hand_back(lines):
     back = []
     day = chat("Day", go("A"), handoffs=back)
-    root = chat("A", go("shift"), "I am back", handoffs=[Handoff("transfer_to_shift", "", {}, lambda context, arguments: day, "Shift")])
+    root = chat(
+        "A",
+        go("shift"),
+        "I am back",
+        handoffs=[Handoff("transfer_to_shift", "", {}, lambda context, arguments: day, "Shift")],
+    )
     back.append(root)
     result = Runner(root).query("q").result()
-    assert (result.final_output, lines(result)[-1]) == ("I am back", 'A [A,Day,A] assistant "I am back"')
-    assert [message.role for message in given(root)] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert (result.final_output, lines(result)[-1]) == (
+        "I am back",
+        'A [A,Day,A] assistant "I am back"',
+    )
+    assert [message.role for message in given(root)] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+    ]
 
 
 def test_one_that_comes_to_no_agent_is_an_error():
-    root = chat("A", go("shift"), handoffs=[Handoff("transfer_to_shift", "", {}, lambda context, arguments: "Day", "Shift")])
+    root = chat(
+        "A",
+        go("shift"),
+        handoffs=[Handoff("transfer_to_shift", "", {}, lambda context, arguments: "Day", "Shift")],
+    )
     result = Runner(root).query("q").result()
     assert result.status is RunStatus.FAILED
-    assert str(result.error) == "the handoff transfer_to_shift came to 'Day': its on_invoke_handoff has to return an agent."
+    assert str(result.error) == (
+        "the handoff transfer_to_shift came to 'Day': its on_invoke_handoff has to return an agent."
+    )
 
 
 def test_the_model_is_shown_tools_then_handoffs():
@@ -365,6 +478,12 @@ def test_the_model_is_shown_tools_then_handoffs():
     def look() -> str:
         """Look."""
 
-    root = chat("A", "hello", tools=[look], sub_agents=[chat("S")], handoffs=[chat("C"), handoff(chat("B"), tool_name="b")])
+    root = chat(
+        "A",
+        "hello",
+        tools=[look],
+        sub_agents=[chat("S")],
+        handoffs=[chat("C"), handoff(chat("B"), tool_name="b")],
+    )
     Runner(root).query("q").result()
     assert shown(root) == ["look", "transfer_to_agent", "transfer_to_c", "b"]

@@ -1,11 +1,13 @@
-"""One filtered handoff after another: each is given what the run was asked apart from what was said since, as the one before has left it."""
+"""One filtered handoff after another: each is given what the run was asked apart from what was said
+since, as the one before has left it.
+"""
 
 import pytest
 
+from offbook.actors import ToolContext, handoff, tool
+from offbook.runtime import Runner, ToolCalls
 from tests.doubles.handing import chat, given, go, over
 from tests.doubles.waiting import Stage
-from understudy.actors import ToolContext, handoff, tool
-from understudy.runtime import Runner, ToolCalls
 
 
 def unchanged(data):
@@ -28,20 +30,33 @@ def roles(agent):
 def test_what_the_run_was_asked_stays_apart_behind_a_filter():
     seen = []
     c = chat("C", "c")
-    b = chat("B", go("C"), handoffs=[handoff(c, input_filter=lambda data: seen.append(data) or only_the_question(data))])
+    b = chat(
+        "B",
+        go("C"),
+        handoffs=[
+            handoff(c, input_filter=lambda data: seen.append(data) or only_the_question(data))
+        ],
+    )
     a = chat("A", go("B"), handoffs=[handoff(b, input_filter=unchanged)])
     Runner(a).query("help").result(20)
     assert roles(b) == [("user", "help"), ("assistant", ""), ("tool", over("B"))]
     assert roles(c) == [("user", "help")]
     (data,) = seen
     assert data.input_history == "help"
-    assert [item["type"] for item in data.pre_handoff_items] == ["function_call", "function_call_output"]
+    assert [item["type"] for item in data.pre_handoff_items] == [
+        "function_call",
+        "function_call_output",
+    ]
 
 
 def test_a_filter_that_changes_what_was_asked_has_changed_it_for_those_behind():
     c = chat("C", "c")
     b = chat("B", go("C"), handoffs=[handoff(c, input_filter=only_the_question)])
-    a = chat("A", go("B"), handoffs=[handoff(b, input_filter=lambda data: data.clone(input_history="in short"))])
+    a = chat(
+        "A",
+        go("B"),
+        handoffs=[handoff(b, input_filter=lambda data: data.clone(input_history="in short"))],
+    )
     Runner(a).query("a long story").result(20)
     assert roles(c) == [("user", "in short")]
 
@@ -66,7 +81,13 @@ def test_what_one_hides_stays_hidden_from_those_behind():
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 def test_it_stays_apart_when_the_run_goes_on_in_between(durability):
     c = chat("C", "c")
-    b = chat("B", ToolCalls(ask={}), go("C"), tools=[ask], handoffs=[handoff(c, input_filter=only_the_question)])
+    b = chat(
+        "B",
+        ToolCalls(ask={}),
+        go("C"),
+        tools=[ask],
+        handoffs=[handoff(c, input_filter=only_the_question)],
+    )
     a = chat("A", go("B"), handoffs=[handoff(b, input_filter=unchanged)])
     play = Stage(a, durability=durability)
     play.start("help")

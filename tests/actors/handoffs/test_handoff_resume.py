@@ -1,15 +1,35 @@
-"""Handoffs in runs that are kept: interrupted before and behind one, cancelled in between, and gone on with after a crash at each recorded step."""
+"""Handoffs in runs that are kept: interrupted before and behind one, cancelled in between, and gone
+on with after a crash at each recorded step.
+"""
 
 import asyncio
 
 import pytest
 from pydantic import BaseModel
 
+from offbook.actors import (
+    Handoff,
+    Parallel,
+    Sequential,
+    Supervisor,
+    handoff,
+    keep_last,
+    redact,
+    tool,
+)
+from offbook.runtime import (
+    CheckpointError,
+    HandoffError,
+    MemoryStore,
+    RunCancelled,
+    RunHooks,
+    Runner,
+    RunStatus,
+    ToolCalls,
+)
 from tests.doubles.handing import chat, given, go, over, ruled
 from tests.doubles.snapshots import Snapshots, events_of
 from tests.doubles.waiting import Asker, Stage, is_whole, path, to
-from understudy.actors import Handoff, Parallel, Sequential, Supervisor, handoff, keep_last, redact, tool
-from understudy.runtime import CheckpointError, HandoffError, MemoryStore, RunCancelled, RunHooks, Runner, RunStatus, ToolCalls
 
 KEPT = pytest.mark.parametrize("durability", ["interrupt", "step"])
 
@@ -31,8 +51,15 @@ class Reason(BaseModel):
 def test_an_approval_of_the_same_reply_comes_first_and_the_handoff_after_it(durability, lines):
     called = []
     b = chat("B", "done")
-    to_b = handoff(b, on_handoff=lambda context, value: called.append(value.text), input_type=Reason)
-    a = chat("A", ToolCalls(transfer_to_b={"text": "x"}, pay={"euros": 3}, transfer_to_c={}), tools=[pay], handoffs=[to_b, chat("C")])
+    to_b = handoff(
+        b, on_handoff=lambda context, value: called.append(value.text), input_type=Reason
+    )
+    a = chat(
+        "A",
+        ToolCalls(transfer_to_b={"text": "x"}, pay={"euros": 3}, transfer_to_c={}),
+        tools=[pay],
+        handoffs=[to_b, chat("C")],
+    )
     stage = Stage(a, durability=durability)
     first = stage.start()
     assert lines(first)[-1] == "A [A] {Interrupted 1}"
@@ -50,13 +77,23 @@ def test_an_approval_of_the_same_reply_comes_first_and_the_handoff_after_it(dura
 
 @KEPT
 def test_a_denied_call_is_an_answer_and_the_handoff_follows(durability):
-    stage = Stage(chat("A", ToolCalls(pay={"euros": 3}, transfer_to_b={}), tools=[pay], handoffs=[chat("B", "done")]), durability=durability)
+    stage = Stage(
+        chat(
+            "A",
+            ToolCalls(pay={"euros": 3}, transfer_to_b={}),
+            tools=[pay],
+            handoffs=[chat("B", "done")],
+        ),
+        durability=durability,
+    )
     stage.start()
     assert stage.go_on(data=False).last_agent == "B"
 
 
 @KEPT
-def test_one_that_took_over_may_be_interrupted_and_goes_on_with_what_it_was_given(durability, asked):
+def test_one_that_took_over_may_be_interrupted_and_goes_on_with_what_it_was_given(
+    durability, asked
+):
     b = chat("B", ToolCalls(pay={"euros": 3}), go("C"), tools=[pay])
     c = chat("C", "done")
     b.handoffs = [c]
@@ -88,7 +125,15 @@ def test_without_a_filter_it_goes_on_with_the_whole_conversation(durability):
     stage = Stage(a, durability=durability)
     stage.start()
     assert stage.go_on(data=True).final_output == "done"
-    assert [message.role for message in given(a)] == ["user", "assistant", "tool", "assistant", "tool", "assistant", "tool"]
+    assert [message.role for message in given(a)] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+    ]
 
 
 @KEPT
@@ -99,22 +144,33 @@ def test_one_that_took_over_somewhere_below_is_found_again(durability, around):
     root, last = {
         "sequence": lambda: (Sequential(name="S", sub_agents=[a, chat("B", "b")]), "b"),
         "parallel": lambda: (Parallel(name="P", sub_agents=[a, chat("B", "b")]), "X heard 7"),
-        "supervisor": lambda: (Supervisor(supervisor=chat("S", to("A"), "all done"), sub_agents=[a]), "all done"),
-        "agent tool": lambda: (chat("R", ToolCalls(A={"request": "do"}), "all done", tools=[a.as_tool()]), "all done"),
+        "supervisor": lambda: (
+            Supervisor(supervisor=chat("S", to("A"), "all done"), sub_agents=[a]),
+            "all done",
+        ),
+        "agent tool": lambda: (
+            chat("R", ToolCalls(A={"request": "do"}), "all done", tools=[a.as_tool()]),
+            "all done",
+        ),
     }[around]()
     stage = Stage(root, durability=durability)
     first = stage.start()
     assert [context.info for context in first.interrupts] == ["X?"]
     second = stage.go_on(data=7)
     assert (second.status, second.final_output) == (RunStatus.COMPLETED, last)
-    assert any(event.message is not None and event.message.text == "X heard 7" for event in second.events)
+    assert any(
+        event.message is not None and event.message.text == "X heard 7" for event in second.events
+    )
 
 
 @KEPT
 def test_the_steps_of_a_workflow_that_took_over_go_on_with_what_it_was_given(durability, asked):
     z = chat("Z", "done")
     steps = Sequential(name="S", sub_agents=[Asker("X"), z])
-    stage = Stage(chat("A", go("S"), handoffs=[handoff(steps, input_filter=redact("secret"))]), durability=durability)
+    stage = Stage(
+        chat("A", go("S"), handoffs=[handoff(steps, input_filter=redact("secret"))]),
+        durability=durability,
+    )
     stage.start("a secret")
     stage.go_on(data=7)
     assert asked(given(z))[0] == 'user "a [REDACTED]"'
@@ -125,7 +181,10 @@ def test_the_steps_of_a_workflow_that_took_over_go_on_with_what_it_was_given(dur
 def test_one_who_was_transferred_to_behind_a_filter_goes_on_behind_it(durability, asked):
     y = chat("Y", ToolCalls(pay={"euros": 3}), "done", tools=[pay])
     x = chat("X", to("Y"), sub_agents=[y])
-    stage = Stage(chat("A", go("X"), handoffs=[handoff(x, input_filter=redact("secret"))]), durability=durability)
+    stage = Stage(
+        chat("A", go("X"), handoffs=[handoff(x, input_filter=redact("secret"))]),
+        durability=durability,
+    )
     stage.start("a secret")
     before = asked(given(y))
     assert before[0] == 'user "a [REDACTED]"'
@@ -160,8 +219,11 @@ def test_one_that_took_over_and_is_gone_is_an_error_before_anything_has_run(arou
     stage.start()
     other = chat("B", "b")
     changed = chat("A", "never", handoffs=[chat("Y")])
-    runner = Runner(changed if around == "root" else Sequential(name="S", sub_agents=[changed, other]), store=store)
-    with pytest.raises(CheckpointError, match="there is no agent X any more"):
+    runner = Runner(
+        changed if around == "root" else Sequential(name="S", sub_agents=[changed, other]),
+        store=store,
+    )
+    with pytest.raises(CheckpointError, match="there is no longer an agent X"):
         runner.resume(stage.id, data=7).result()
     assert changed.model.requests == other.model.requests == []
     assert stage.go_on(data=7).status is RunStatus.COMPLETED, "nothing was answered"
@@ -169,15 +231,27 @@ def test_one_that_took_over_and_is_gone_is_an_error_before_anything_has_run(arou
 
 def test_one_that_was_chosen_by_hand_is_not_found_again_and_says_so():
     x = Asker("X")
-    stage = Stage(chat("A", go("x"), handoffs=[Handoff("transfer_to_x", "", {}, lambda context, arguments: x, "X")]))
+    stage = Stage(
+        chat(
+            "A",
+            go("x"),
+            handoffs=[Handoff("transfer_to_x", "", {}, lambda context, arguments: x, "X")],
+        )
+    )
     stage.start()
-    with pytest.raises(CheckpointError, match="there is no agent X any more"):
+    with pytest.raises(CheckpointError, match="there is no longer an agent X"):
         stage.go_on(data=7)
 
 
 def test_with_the_agent_given_it_is():
     x = Asker("X")
-    stage = Stage(chat("A", go("x"), handoffs=[Handoff("transfer_to_x", "", {}, lambda context, arguments: x, "X", agent=x)]))
+    stage = Stage(
+        chat(
+            "A",
+            go("x"),
+            handoffs=[Handoff("transfer_to_x", "", {}, lambda context, arguments: x, "X", agent=x)],
+        )
+    )
     stage.start()
     assert stage.go_on(data=7).final_output == "X heard 7"
 
@@ -186,7 +260,9 @@ def test_with_the_agent_given_it_is():
 
 
 def cancelled_at_the_handoff(run, make, durability, mode):
-    """The result of a run that was cancelled in a hook of the handoff, which stands between its event and the target's start; and its Runner."""
+    """The result of a run that was cancelled in a hook of the handoff, which stands between its
+    event and the target's start; and its Runner.
+    """
 
     async def story():
         class Hooks(RunHooks):
@@ -199,7 +275,9 @@ def cancelled_at_the_handoff(run, make, durability, mode):
         playing = Runner(make(), store=store, durability=durability, hooks=Hooks()).query("q")
         result = await playing
         assert isinstance(result.error, RunCancelled)
-        resumed = await Runner(make(), store=store, durability=durability).resume(playing.checkpoint_id)
+        resumed = await Runner(make(), store=store, durability=durability).resume(
+            playing.checkpoint_id
+        )
         return result, resumed
 
     return run(story())
@@ -208,13 +286,19 @@ def cancelled_at_the_handoff(run, make, durability, mode):
 @KEPT
 @pytest.mark.parametrize("mode", ["immediate", "after_model", "after_tools"])
 @pytest.mark.parametrize("filters", [None, keep_last(0)])
-def test_cancelled_between_its_event_and_the_targets_start_it_goes_on_there(run, durability, mode, filters, lines, asked):
+def test_cancelled_between_its_event_and_the_targets_start_it_goes_on_there(
+    run, durability, mode, filters, lines, asked
+):
     called, made = [], []
 
     def make():
         b = ruled("B", lambda request: "done")
         made.append(b)
-        return ruled("A", lambda request: go("B", text="x"), handoffs=[handoff(b, on_handoff=called.append, input_filter=filters)])
+        return ruled(
+            "A",
+            lambda request: go("B", text="x"),
+            handoffs=[handoff(b, on_handoff=called.append, input_filter=filters)],
+        )
 
     first, second = cancelled_at_the_handoff(run, make, durability, mode)
     assert lines(first)[1] == f'A [A] tool(transfer_to_b) "{over("B")}" {{TransferToAgent B}}'
@@ -228,7 +312,12 @@ def test_cancelled_between_its_event_and_the_targets_start_it_goes_on_there(run,
 @KEPT
 def test_a_transfer_to_a_sub_agent_goes_on_too_where_there_are_handoffs(run, durability):
     def make():
-        return ruled("A", lambda request: to("Sub"), sub_agents=[ruled("Sub", lambda request: "done")], handoffs=[ruled("B", lambda request: "never")])
+        return ruled(
+            "A",
+            lambda request: to("Sub"),
+            sub_agents=[ruled("Sub", lambda request: "done")],
+            handoffs=[ruled("B", lambda request: "never")],
+        )
 
     async def story():
         class Hooks(RunHooks):
@@ -238,7 +327,9 @@ def test_a_transfer_to_a_sub_agent_goes_on_too_where_there_are_handoffs(run, dur
         store = MemoryStore()
         playing = Runner(make(), store=store, durability=durability, hooks=Hooks()).query("q")
         assert (await playing).status is RunStatus.CANCELLED
-        return await Runner(make(), store=store, durability=durability).resume(playing.checkpoint_id)
+        return await Runner(make(), store=store, durability=durability).resume(
+            playing.checkpoint_id
+        )
 
     result = run(story())
     assert (result.last_agent, len(result.events)) == ("Sub", 1)
@@ -256,13 +347,19 @@ def test_cancelled_in_its_callback_it_is_made_again(run, durability):
                 await gate.wait()
 
         def make():
-            return ruled("A", lambda request: go("B"), handoffs=[handoff(ruled("B", lambda request: "done"), on_handoff=on_handoff)])
+            return ruled(
+                "A",
+                lambda request: go("B"),
+                handoffs=[handoff(ruled("B", lambda request: "done"), on_handoff=on_handoff)],
+            )
 
         store = MemoryStore()
         playing = Runner(make(), store=store, durability=durability).query("q")
         result = await playing
         assert (result.status, len(result.events)) == (RunStatus.CANCELLED, 2)
-        resumed = await Runner(make(), store=store, durability=durability).resume(playing.checkpoint_id)
+        resumed = await Runner(make(), store=store, durability=durability).resume(
+            playing.checkpoint_id
+        )
         assert (resumed.final_output, len(called)) == ("done", 2)
 
     run(story())
@@ -271,7 +368,11 @@ def test_cancelled_in_its_callback_it_is_made_again(run, durability):
 def test_one_whose_target_cannot_be_found_again_says_so(run):
     def make():
         b = ruled("B", lambda request: "done")
-        return ruled("A", lambda request: go("b"), handoffs=[Handoff("transfer_to_b", "", {}, lambda context, arguments: b, "B")])
+        return ruled(
+            "A",
+            lambda request: go("b"),
+            handoffs=[Handoff("transfer_to_b", "", {}, lambda context, arguments: b, "B")],
+        )
 
     _, second = cancelled_at_the_handoff(run, make, "interrupt", "immediate")
     assert isinstance(second.error, HandoffError)
@@ -292,7 +393,9 @@ def test_a_step_of_a_sequence_that_was_about_to_hand_over_does_so(run, durabilit
 
 
 def test_g08_from_every_write_a_run_with_handoffs_goes_on_to_the_same_end(run):
-    """Of what stands in the store after each write: the callback is not called again once its event is there, and what agents are given is the same."""
+    """Of what stands in the store after each write: the callback is not called again once its event
+    is there, and what agents are given is the same.
+    """
 
     @tool
     async def look(what: str) -> str:
@@ -311,7 +414,12 @@ def test_g08_from_every_write_a_run_with_handoffs_goes_on_to_the_same_end(run):
             )
 
         b = ruled("B", lambda request: go("A"), handoffs=later)
-        to_b = handoff(b, on_handoff=lambda context, value: called.append("B"), input_type=Reason, input_filter=keep_last(1))
+        to_b = handoff(
+            b,
+            on_handoff=lambda context, value: called.append("B"),
+            input_type=Reason,
+            input_filter=keep_last(1),
+        )
         a = ruled("A", a_says, tools=[look], handoffs=[to_b])
         later.append(handoff(a, on_handoff=lambda context: called.append("A")))
         return a, called
@@ -329,10 +437,15 @@ def test_g08_from_every_write_a_run_with_handoffs_goes_on_to_the_same_end(run):
             for one in await Runner(root, store=Snapshots(content), durability="step").recover():
                 result = await one
                 assert result.status is RunStatus.COMPLETED
-                assert [event.message for event in (*before, *result.events)] == [event.message for event in first.events]
-                assert [event.run_path for event in (*before, *result.events)] == [event.run_path for event in first.events]
+                assert [event.message for event in (*before, *result.events)] == [
+                    event.message for event in first.events
+                ]
+                assert [event.run_path for event in (*before, *result.events)] == [
+                    event.run_path for event in first.events
+                ]
                 assert called == ["B", "A"][len(handed) :]
                 went_on.add(len(before))
-        assert went_on == set(range(len(first.events)))  # the last answer and the end of the run are one write
+        # The last answer and the end of the run are one write.
+        assert went_on == set(range(len(first.events)))
 
     run(story())

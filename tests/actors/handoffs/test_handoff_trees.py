@@ -2,10 +2,21 @@
 
 import pytest
 
+from offbook.actors import (
+    DeterministicTransfer,
+    Loop,
+    Parallel,
+    Sequential,
+    Supervisor,
+    ToolContext,
+    handoff,
+    keep_last,
+    redact,
+    tool,
+)
+from offbook.runtime import BreakLoop, Exit, MaxTransfersExceeded, Runner, RunStatus, ToolCalls
 from tests.doubles.handing import chat, given, go, over
 from tests.doubles.waiting import to
-from understudy.actors import DeterministicTransfer, Loop, Parallel, Sequential, Supervisor, ToolContext, handoff, keep_last, redact, tool
-from understudy.runtime import BreakLoop, Exit, MaxTransfersExceeded, Runner, RunStatus, ToolCalls
 
 
 def linked(*agents):
@@ -16,7 +27,11 @@ def linked(*agents):
 
 
 def paths(result):
-    return [",".join(event.run_path) for event in result.events if event.message is not None and event.message.role == "assistant"]
+    return [
+        ",".join(event.run_path)
+        for event in result.events
+        if event.message is not None and event.message.role == "assistant"
+    ]
 
 
 def test_a_chain_is_given_all_that_was_said(asked):
@@ -36,7 +51,13 @@ def test_in_a_circle_an_agent_sees_what_it_has_said_once():
     a, b = chat("A", go("B"), "back"), chat("B", go("A"))
     result = Runner(linked(a, b)).query("q").result()
     assert paths(result) == ["A", "A,B", "A,B,A"]
-    assert [message.role for message in given(a)] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert [message.role for message in given(a)] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+    ]
 
 
 def test_a_circle_may_be_as_deep_as_max_transfers():
@@ -69,7 +90,9 @@ def test_steps_of_a_sequence_may_hand_over(lines):
 
 
 def test_a_workflow_may_take_over():
-    steps = Sequential(name="S", description="two steps", sub_agents=[chat("X", "one"), chat("Y", "two")])
+    steps = Sequential(
+        name="S", description="two steps", sub_agents=[chat("X", "one"), chat("Y", "two")]
+    )
     result = Runner(chat("A", go("S"), handoffs=[steps])).query("q").result()
     assert paths(result) == ["A", "A,S,X", "A,S,X,Y"]
     assert result.final_output == "two"
@@ -79,12 +102,22 @@ def test_a_workflow_may_take_over():
 def test_the_steps_of_a_workflow_that_took_over_are_given_what_it_was_given(filtered, asked):
     x, y, z = chat("X", "one"), chat("Y", "two"), chat("Z", "three")
     steps = Sequential(name="S", sub_agents=[x, Parallel(name="P", sub_agents=[y]), z])
-    Runner(chat("A", go("S"), handoffs=[handoff(steps, input_filter=redact("secret") if filtered else None)])).query("a secret").result()
+    Runner(
+        chat(
+            "A",
+            go("S"),
+            handoffs=[handoff(steps, input_filter=redact("secret") if filtered else None)],
+        )
+    ).query("a secret").result()
     first = f'user "a {"[REDACTED]" if filtered else "secret"}"'
     begun = [first, 'assistant "" tc(transfer_to_s {})', f'tool(transfer_to_s) "{over("S")}"']
     assert asked(given(x)) == begun
     assert asked(given(y)) == [*begun, 'user "For context: [X] said: one."']
-    assert asked(given(z)) == [*begun, 'user "For context: [X] said: one."', 'user "For context: [Y] said: two."']
+    assert asked(given(z)) == [
+        *begun,
+        'user "For context: [X] said: one."',
+        'user "For context: [Y] said: two."',
+    ]
 
 
 def test_a_rewriter_of_a_step_sees_no_more_than_that():
@@ -95,9 +128,17 @@ def test_a_rewriter_of_a_step_sees_no_more_than_that():
         return [entry.message for entry in entries]
 
     steps = Sequential(name="S", sub_agents=[chat("X", "one", history=rewriter)])
-    Runner(chat("A", go("S", text="hm"), handoffs=[handoff(steps, input_filter=lambda data: data.clone(input_history="q", new_items=()))])).query(
-        "a secret"
-    ).result()
+    Runner(
+        chat(
+            "A",
+            go("S", text="hm"),
+            handoffs=[
+                handoff(
+                    steps, input_filter=lambda data: data.clone(input_history="q", new_items=())
+                )
+            ],
+        )
+    ).query("a secret").result()
     assert seen == [(None, "q")]
 
 
@@ -128,13 +169,28 @@ def test_children_of_a_parallel_may_hand_over_to_the_same_one():
 
 def test_an_exit_of_one_that_took_over_ends_the_workflow():
     x = chat("X", ToolCalls(exit={"final_result": "bye"}), exit_tool=True)
-    result = Runner(Sequential(name="S", sub_agents=[chat("A", go("X"), handoffs=[x]), chat("B")])).query("q").result()
+    result = (
+        Runner(Sequential(name="S", sub_agents=[chat("A", go("X"), handoffs=[x]), chat("B")]))
+        .query("q")
+        .result()
+    )
     assert (result.final_output, type(result.events[-1].action)) == ("bye", Exit)
 
 
 def test_an_agent_tool_may_hand_over_inside(lines):
     inner = chat("Inner", go("X"), handoffs=[chat("X", "by x")])
-    result = Runner(chat("A", ToolCalls(Inner={"request": "do"}), "done", tools=[inner.as_tool(emit_events=True)])).query("q").result()
+    result = (
+        Runner(
+            chat(
+                "A",
+                ToolCalls(Inner={"request": "do"}),
+                "done",
+                tools=[inner.as_tool(emit_events=True)],
+            )
+        )
+        .query("q")
+        .result()
+    )
     assert lines(result) == [
         'A [A] assistant "" tc(Inner {"request":"do"})',
         'Inner [A,Inner] assistant "" tc(transfer_to_x {})',
@@ -148,7 +204,11 @@ def test_an_agent_tool_may_hand_over_inside(lines):
 def test_a_sub_agent_may_be_handed_over_to_as_it_was_said(asked):
     sub = chat("Sub", "done")
     Runner(chat("A", go("Sub"), sub_agents=[sub], handoffs=[sub])).query("q").result()
-    assert asked(given(sub)) == ['user "q"', 'assistant "" tc(transfer_to_sub {})', f'tool(transfer_to_sub) "{over("Sub")}"']
+    assert asked(given(sub)) == [
+        'user "q"',
+        'assistant "" tc(transfer_to_sub {})',
+        f'tool(transfer_to_sub) "{over("Sub")}"',
+    ]
 
 
 def test_one_that_took_over_may_transfer_to_its_sub_agents_and_they_hand_back():
@@ -164,10 +224,28 @@ def test_a_filter_holds_for_those_too_to_whom_the_next_one_transfers(filtered, a
     z = chat("Z", "done")
     y = chat("Y", to("Y2"), sub_agents=[chat("Y2", go("Z"), handoffs=[z])])
     x = chat("X", to("Y"), sub_agents=[y])
-    result = Runner(chat("A", go("X"), handoffs=[handoff(x, input_filter=redact("secret") if filtered else None)])).query("a secret").result()
+    result = (
+        Runner(
+            chat(
+                "A",
+                go("X"),
+                handoffs=[handoff(x, input_filter=redact("secret") if filtered else None)],
+            )
+        )
+        .query("a secret")
+        .result()
+    )
     assert paths(result)[-1] == "A,X,Y,Y2,Z"
-    begun = [f'user "a {"[REDACTED]" if filtered else "secret"}"', 'assistant "" tc(transfer_to_x {})', f'tool(transfer_to_x) "{over("X")}"']
-    told = [f'For context: [{one}] called tool: `transfer_to_agent` with arguments: {{"agent_name":"{other}"}}.' for one, other in ("XY", ("Y", "Y2"))]
+    begun = [
+        f'user "a {"[REDACTED]" if filtered else "secret"}"',
+        'assistant "" tc(transfer_to_x {})',
+        f'tool(transfer_to_x) "{over("X")}"',
+    ]
+    told = [
+        f"For context: [{one}] called tool: `transfer_to_agent` with arguments: "
+        f'{{"agent_name":"{other}"}}.'
+        for one, other in ("XY", ("Y", "Y2"))
+    ]
     assert asked(given(x)) == begun
     assert asked(given(y))[:4] == [*begun, f'user "{told[0]}"']
     assert asked(given(y.sub_agents[0]))[:6] == [*asked(given(y)), f'user "{told[1]}"']
@@ -199,7 +277,9 @@ def test_a_supervisor_that_hands_over_to_a_member_gets_it_back():
     s = chat("S", go("A"), "all done", handoffs=[a])
     result = Runner(Supervisor(supervisor=s, sub_agents=[a])).query("q").result()
     assert (result.final_output, paths(result)) == ("all done", ["S", "S,A", "S,A", "S,A,S"])
-    assert [message.role for message in given(a)] == ["user", "assistant", "tool"], "what an agent behind another is given, it is given too"
+    assert [message.role for message in given(a)] == ["user", "assistant", "tool"], (
+        "what an agent behind another is given, it is given too"
+    )
 
 
 def test_a_supervisor_may_hand_over_to_somebody_outside_and_is_checked():
@@ -217,9 +297,19 @@ def test_a_supervisor_may_take_over():
 
 
 def test_what_stands_behind_a_transfer_goes_on_when_the_one_that_took_over_has_ended():
-    root = chat("R", to("F"), "all done", sub_agents=[DeterministicTransfer(chat("F", go("W"), handoffs=[chat("W", "by w")]), to=["R"])])
+    root = chat(
+        "R",
+        to("F"),
+        "all done",
+        sub_agents=[
+            DeterministicTransfer(chat("F", go("W"), handoffs=[chat("W", "by w")]), to=["R"])
+        ],
+    )
     result = Runner(root).query("q").result()
-    assert (result.final_output, paths(result)) == ("all done", ["R", "R,F", "R,F,W", "R,F", "R,F,R"])
+    assert (result.final_output, paths(result)) == (
+        "all done",
+        ["R", "R,F", "R,F,W", "R,F", "R,F,R"],
+    )
 
 
 # --- filters all the way ---
@@ -227,10 +317,19 @@ def test_what_stands_behind_a_transfer_goes_on_when_the_one_that_took_over_has_e
 
 def test_each_handoff_of_a_chain_may_filter(asked):
     a, b, c = chat("A", go("B", text="a")), chat("B", go("C", text="b")), chat("C", "done")
-    a.handoffs, b.handoffs = [handoff(b, input_filter=keep_last(0))], [handoff(c, input_filter=keep_last(0))]
+    a.handoffs, b.handoffs = (
+        [handoff(b, input_filter=keep_last(0))],
+        [handoff(c, input_filter=keep_last(0))],
+    )
     Runner(a).query("q").result()
-    assert asked(given(b)) == ['assistant "a" tc(transfer_to_b {})', f'tool(transfer_to_b) "{over("B")}"']
-    assert asked(given(c)) == ['assistant "b" tc(transfer_to_c {})', f'tool(transfer_to_c) "{over("C")}"']
+    assert asked(given(b)) == [
+        'assistant "a" tc(transfer_to_b {})',
+        f'tool(transfer_to_b) "{over("B")}"',
+    ]
+    assert asked(given(c)) == [
+        'assistant "b" tc(transfer_to_c {})',
+        f'tool(transfer_to_c) "{over("C")}"',
+    ]
 
 
 @pytest.mark.parametrize("where", ["agent", "handoff"])
@@ -245,8 +344,18 @@ def test_the_conversation_may_be_folded_and_is_folded_once(where):
     b.handoffs = [c] if where == "agent" else [handoff(c, **on)]
     Runner(a).query("q").result()
     (only,) = given(b)
-    first = ["user: q", "assistant: hello", "", "there", "assistant called transfer_to_b: {}", f"tool transfer_to_b: {over('B')}"]
-    start, end = ["For context, this is the conversation so far:", "<CONVERSATION HISTORY>"], ["</CONVERSATION HISTORY>"]
+    first = [
+        "user: q",
+        "assistant: hello",
+        "",
+        "there",
+        "assistant called transfer_to_b: {}",
+        f"tool transfer_to_b: {over('B')}",
+    ]
+    start, end = (
+        ["For context, this is the conversation so far:", "<CONVERSATION HISTORY>"],
+        ["</CONVERSATION HISTORY>"],
+    )
     assert (only.role, only.text.split("\n")) == ("user", [*start, *first, *end])
     (only,) = given(c)
     second = ["assistant called transfer_to_c: {}", f"tool transfer_to_c: {over('C')}"]
@@ -255,7 +364,14 @@ def test_the_conversation_may_be_folded_and_is_folded_once(where):
 
 def test_the_handoffs_own_word_on_folding_beats_the_agents():
     b = chat("B", "done")
-    Runner(chat("A", go("B"), handoffs=[handoff(b, nest_handoff_history=False)], nest_handoff_history=True)).query("q").result()
+    Runner(
+        chat(
+            "A",
+            go("B"),
+            handoffs=[handoff(b, nest_handoff_history=False)],
+            nest_handoff_history=True,
+        )
+    ).query("q").result()
     assert len(given(b)) == 3
 
 
@@ -264,6 +380,14 @@ def test_the_handoffs_own_word_on_folding_beats_the_agents():
 
 @pytest.mark.parametrize("input_filter", [None, keep_last(1)])
 def test_in_a_streaming_run_the_one_that_takes_over_streams_too(input_filter):
-    a = chat("A", go("B", text="wait please"), handoffs=[handoff(chat("B", "one two"), input_filter=input_filter)])
-    said = [(event.agent_name, event.delta.content) for event in Runner(a, streaming=True).query("q") if event.delta is not None and event.delta.content]
+    a = chat(
+        "A",
+        go("B", text="wait please"),
+        handoffs=[handoff(chat("B", "one two"), input_filter=input_filter)],
+    )
+    said = [
+        (event.agent_name, event.delta.content)
+        for event in Runner(a, streaming=True).query("q")
+        if event.delta is not None and event.delta.content
+    ]
     assert said == [("A", "wait"), ("A", " please"), ("B", "one"), ("B", " two")]

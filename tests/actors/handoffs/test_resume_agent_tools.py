@@ -1,10 +1,12 @@
-"""Agents inside of tools that wait: the interrupt goes out, and what goes on is the inner run; the outer model is not asked again."""
+"""Agents inside of tools that wait: the interrupt goes out, and what goes on is the inner run; the
+outer model is not asked again.
+"""
 
 import pytest
 
+from offbook.actors import Parallel, Sequential, ToolContext, tool
+from offbook.runtime import AddressStep, Message, ToolCall, ToolCalls, Usage
 from tests.doubles.waiting import Asker, Naive, Stage, chain, chat, ids, is_whole, told
-from understudy.actors import Parallel, Sequential, ToolContext, tool
-from understudy.runtime import AddressStep, Message, ToolCall, ToolCalls, Usage
 
 
 @pytest.fixture(params=["interrupt", "step"])
@@ -28,15 +30,30 @@ async def ask(context: ToolContext, question: str = "?") -> str:
 @pytest.mark.parametrize("make", [Asker, lambda name: Naive(name=name)], ids=["asker", "naive"])
 def test_the_interrupt_of_an_inner_agent_is_one_event_of_the_outer_one(lines, stage, make):
     inner = make("inner")
-    outer = chat("outer", ToolCalls(ToolCall("c1", "inner", '{"request":"do it"}')), "end", tools=[inner.as_tool()])
+    outer = chat(
+        "outer",
+        ToolCalls(ToolCall("c1", "inner", '{"request":"do it"}')),
+        "end",
+        tools=[inner.as_tool()],
+    )
     play = stage(outer)
     result = play.start()
-    assert lines(result) == ['outer [outer] assistant "" tc(inner {"request":"do it"})', "outer [outer] {Interrupted 1}"]
+    assert lines(result) == [
+        'outer [outer] assistant "" tc(inner {"request":"do it"})',
+        "outer [outer] {Interrupted 1}",
+    ]
     (context,) = result.interrupts
-    assert context.address == (AddressStep("agent", "outer"), AddressStep("tool", "inner", "c1"), AddressStep("agent", "inner"))
+    assert context.address == (
+        AddressStep("agent", "outer"),
+        AddressStep("tool", "inner", "c1"),
+        AddressStep("agent", "inner"),
+    )
     assert (context.info, context.is_root_cause) == ("inner?", True)
     result = play.go_on(data="x")
-    assert lines(result) == ['outer [outer] tool(inner) "inner heard x"', 'outer [outer] assistant "end"']
+    assert lines(result) == [
+        'outer [outer] tool(inner) "inner heard x"',
+        'outer [outer] assistant "end"',
+    ]
     assert len(outer.model.requests) == 2
     assert told(outer.model) == [("inner", "inner heard x")]
     assert is_whole(outer.model.requests[-1].messages)
@@ -44,8 +61,13 @@ def test_the_interrupt_of_an_inner_agent_is_one_event_of_the_outer_one(lines, st
 
 def test_each_parent_of_an_inner_interrupt_encloses_it_and_is_no_root(stage):
     inner = Sequential(name="seq", sub_agents=[Asker("leaf")])
-    (context,) = stage(chat("outer", call("seq"), "end", tools=[inner.as_tool()])).start().interrupts
-    assert chain(context)[:2] == ["agent:outer/tool:seq/agent:seq/agent:leaf 'leaf?' root", "agent:outer/tool:seq/agent:seq 'Sequential workflow interrupted'"]
+    (context,) = (
+        stage(chat("outer", call("seq"), "end", tools=[inner.as_tool()])).start().interrupts
+    )
+    assert chain(context)[:2] == [
+        "agent:outer/tool:seq/agent:seq/agent:leaf 'leaf?' root",
+        "agent:outer/tool:seq/agent:seq 'Sequential workflow interrupted'",
+    ]
     while context.parent is not None:
         assert context.address[: len(context.parent.address)] == context.parent.address
         context = context.parent
@@ -54,16 +76,27 @@ def test_each_parent_of_an_inner_interrupt_encloses_it_and_is_no_root(stage):
 
 
 def test_an_inner_agent_with_a_model_goes_on_where_it_was(lines, stage):
-    inner = chat("inner", ToolCalls(("ask", {"question": "1"})), ToolCalls(("ask", {"question": "2"})), "inner ends", tools=[ask])
+    inner = chat(
+        "inner",
+        ToolCalls(("ask", {"question": "1"})),
+        ToolCalls(("ask", {"question": "2"})),
+        "inner ends",
+        tools=[ask],
+    )
     outer = chat("outer", call(request="the request"), "end", tools=[inner.as_tool()])
     play = stage(outer)
     (context,) = play.start().interrupts
     assert chain(context)[0] == "agent:outer/tool:inner/agent:inner/tool:ask '1' root"
     assert [context.info for context in play.go_on(data="a").interrupts] == ["2"]
     result = play.go_on(data="b")
-    assert lines(result) == ['outer [outer] tool(inner) "inner ends"', 'outer [outer] assistant "end"']
+    assert lines(result) == [
+        'outer [outer] tool(inner) "inner ends"',
+        'outer [outer] assistant "end"',
+    ]
     assert (len(outer.model.requests), len(inner.model.requests)) == (2, 3)
-    assert [message.text for message in inner.model.requests[0].messages if message.role == "user"] == ["the request"]
+    assert [
+        message.text for message in inner.model.requests[0].messages if message.role == "user"
+    ] == ["the request"]
     assert told(inner.model) == [("ask", "heard a"), ("ask", "heard b")]
     assert is_whole(inner.model.requests[-1].messages)
 
@@ -81,9 +114,17 @@ def test_what_is_left_of_the_inner_model_calls_is_what_was_left(stage):
 
 def test_usage_of_inner_models_adds_up(stage):
     inner = chat(
-        "inner", Message("assistant", "", (ToolCall("c", "ask", "{}"),), usage=Usage(1, 1)), Message("assistant", "i", usage=Usage(10, 1)), tools=[ask]
+        "inner",
+        Message("assistant", "", (ToolCall("c", "ask", "{}"),), usage=Usage(1, 1)),
+        Message("assistant", "i", usage=Usage(10, 1)),
+        tools=[ask],
     )
-    outer = chat("outer", Message("assistant", "", (ToolCall("c", "inner", '{"request":"r"}'),), usage=Usage(100, 1)), "end", tools=[inner.as_tool()])
+    outer = chat(
+        "outer",
+        Message("assistant", "", (ToolCall("c", "inner", '{"request":"r"}'),), usage=Usage(100, 1)),
+        "end",
+        tools=[inner.as_tool()],
+    )
     play = stage(outer)
     assert play.start().usage == Usage(101, 2)
     assert play.go_on().usage == Usage(111, 3)
@@ -96,7 +137,12 @@ def test_session_values_are_shared_with_the_inner_run_after_an_interrupt_too(sta
         context.session["after"] = context.interrupt("?")
         return f"{context.session['given']}"
 
-    outer = chat("outer", call(), "{before} {after}", tools=[chat("inner", ToolCalls(put={}), "i", tools=[put]).as_tool()])
+    outer = chat(
+        "outer",
+        call(),
+        "{before} {after}",
+        tools=[chat("inner", ToolCalls(put={}), "i", tools=[put]).as_tool()],
+    )
     play = stage(outer)
     play.start(session_values={"given": "g"})
     result = play.go_on(data=2)
@@ -144,13 +190,23 @@ def test_with_full_history_the_inner_agent_has_the_same_input_again(stage, actor
     assert play.go_on(data=2).status == "completed"
     first, second, third = (given.messages for given in inner.inputs)
     assert first == second == third
-    assert [message.text for message in first][:2] == ["the question", "For context: [before] said: b."]
+    assert [message.text for message in first][:2] == [
+        "the question",
+        "For context: [before] said: b.",
+    ]
 
 
 def test_what_happens_inside_is_not_mixed_up_with_what_happens_outside(lines, stage):
     """The same name of a tool, and the same id of a call, on both levels."""
-    inner = chat("inner", Message.assistant("", (ToolCall("c", "ask", '{"question":"in"}'),)), "inner ends", tools=[ask])
-    both = Message.assistant("", (ToolCall("c", "inner", '{"request":"r"}'), ToolCall("d", "ask", '{"question":"out"}')))
+    inner = chat(
+        "inner",
+        Message.assistant("", (ToolCall("c", "ask", '{"question":"in"}'),)),
+        "inner ends",
+        tools=[ask],
+    )
+    both = Message.assistant(
+        "", (ToolCall("c", "inner", '{"request":"r"}'), ToolCall("d", "ask", '{"question":"out"}'))
+    )
     outer = chat("outer", both, "end", tools=[inner.as_tool(), ask])
     play = stage(outer)
     found = {context.info: context.id for context in play.start().interrupts}
@@ -207,7 +263,11 @@ def test_an_inner_agent_that_waits_and_tools_that_do_not_keep_each_its_own(stage
     play = stage(outer)
     play.start()
     assert play.go_on(data="x").status == "completed"
-    assert told(outer.model) == [("look", "seen"), ("inner", "inner heard x"), ("other", "other ends")]
+    assert told(outer.model) == [
+        ("look", "seen"),
+        ("inner", "inner heard x"),
+        ("other", "other ends"),
+    ]
     assert made == ["look"]
     assert len(other.model.requests) == 1
 
@@ -218,7 +278,10 @@ def test_a_parallel_inside_of_a_tool_waits_with_all_its_roots(lines, stage):
     play = stage(outer)
     result = play.start()
     assert lines(result)[1:] == ["outer [outer] {Interrupted 2}"]
-    assert chain(result.interrupts[1])[:2] == ["agent:outer/tool:P/agent:P/agent:B 'B?' root", "agent:outer/tool:P/agent:P 'Parallel workflow interrupted'"]
+    assert chain(result.interrupts[1])[:2] == [
+        "agent:outer/tool:P/agent:P/agent:B 'B?' root",
+        "agent:outer/tool:P/agent:P 'Parallel workflow interrupted'",
+    ]
     result = play.go_on({ids(result)["A"]: "a"})
     assert lines(result) == ["outer [outer] {Interrupted 1}"]
     assert lines(play.go_on(data="b"))[-1] == 'outer [outer] assistant "end"'
@@ -229,7 +292,9 @@ def test_an_outer_agent_in_a_parallel_waits_as_part_of_it(lines, stage):
     play = stage(Parallel(name="P", sub_agents=[outer, Asker("B")]))
     result = play.start()
     assert lines(result)[-1] == "P [P] {Interrupted 2}"
-    assert chain(result.interrupts[0])[0] == "agent:P/agent:outer/tool:inner/agent:inner 'inner?' root"
+    assert (
+        chain(result.interrupts[0])[0] == "agent:P/agent:outer/tool:inner/agent:inner 'inner?' root"
+    )
     assert lines(play.go_on({ids(result)["inner"]: 1}))[-1] == "P [P] {Interrupted 1}"
     assert play.go_on(data=2).status == "completed"
 
@@ -243,7 +308,12 @@ def test_an_inner_run_that_fails_when_it_goes_on_is_a_failed_call(stage):
         context.interrupt("?")
         raise LookupError("sold out")
 
-    outer = chat("outer", call(), "end", tools=[chat("inner", ToolCalls(fail={}), tools=[fail], on_tool_error="raise").as_tool()])
+    outer = chat(
+        "outer",
+        call(),
+        "end",
+        tools=[chat("inner", ToolCalls(fail={}), tools=[fail], on_tool_error="raise").as_tool()],
+    )
     play = stage(outer)
     play.start()
     assert play.go_on().status == "completed"

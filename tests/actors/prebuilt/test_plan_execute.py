@@ -2,8 +2,27 @@
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Loop, PlanExecute, Sequential, make_executor, make_planner, make_replanner
-from understudy.runtime import BreakLoop, MaxIterationsExceeded, ModelBehaviorError, Runner, RunStatus, ScriptedModel, ToolCall, ToolCalls, Usage, UsageError
+from offbook.actors import (
+    ChatModelAgent,
+    Loop,
+    PlanExecute,
+    Sequential,
+    make_executor,
+    make_planner,
+    make_replanner,
+)
+from offbook.runtime import (
+    BreakLoop,
+    MaxIterationsExceeded,
+    ModelBehaviorError,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    ToolCall,
+    ToolCalls,
+    Usage,
+    UsageError,
+)
 
 PE = "plan_execute_replan"
 ER = "execute_replan"
@@ -21,9 +40,14 @@ class Team:
     """The three roles, with what each model says."""
 
     def __init__(self, planner, executor, replanner, *, tools=(), **options):
-        self.planner, self.executor, self.replanner = (ScriptedModel(script) for script in (planner, executor, replanner))
+        self.planner, self.executor, self.replanner = (
+            ScriptedModel(script) for script in (planner, executor, replanner)
+        )
         self.agent = PlanExecute(
-            planner=make_planner(self.planner), executor=make_executor(self.executor, tools), replanner=make_replanner(self.replanner), **options
+            planner=make_planner(self.planner),
+            executor=make_executor(self.executor, tools),
+            replanner=make_replanner(self.replanner),
+            **options,
         )
 
     def play(self, **options):
@@ -42,7 +66,8 @@ def test_the_events_are_these(lines, team):
         f'executor [{PE},planner,{ER},executor] assistant "ra"',
         f'replanner [{PE},planner,{ER},executor,replanner] assistant "{{"steps":["b"]}}"',
         f'executor [{PE},planner,{ER},executor,replanner,executor] assistant "rb"',
-        f'replanner [{PE},planner,{ER},executor,replanner,executor,replanner] assistant "{{"response":"R"}}" {{BreakLoop by replanner, done, iteration 1}}',
+        f"replanner [{PE},planner,{ER},executor,replanner,executor,replanner] assistant "
+        '"{"response":"R"}" {BreakLoop by replanner, done, iteration 1}',
         f'replanner [{PE},planner,{ER},executor,replanner,executor,replanner] assistant "R"',
     ]
     assert result.status is RunStatus.COMPLETED
@@ -53,7 +78,11 @@ def test_the_events_are_these(lines, team):
 def test_its_parts_are_named(team):
     assert team.agent.name == PE
     planner, loop = team.agent.sub_agents
-    assert (planner.name, loop.name, [one.name for one in loop.sub_agents]) == ("planner", ER, ["executor", "replanner"])
+    assert (planner.name, loop.name, [one.name for one in loop.sub_agents]) == (
+        "planner",
+        ER,
+        ["executor", "replanner"],
+    )
     assert isinstance(team.agent, Sequential)
     assert isinstance(loop, Loop)
 
@@ -97,7 +126,10 @@ def test_the_executor_is_asked_for_the_first_step_with_all_that_it_needs(team):
 def test_the_replanner_is_told_the_objective_the_plan_and_what_was_done(team):
     team.play()
     text = team.replanner.requests[1].messages[-1].text
-    assert all(part in text for part in ("the objective", "1. b", "Step: a\nResult: ra", "Step: b\nResult: rb"))
+    assert all(
+        part in text
+        for part in ("the objective", "1. b", "Step: a\nResult: ra", "Step: b\nResult: rb")
+    )
 
 
 def test_the_executor_has_tools_and_its_last_message_is_the_step_s_result(lines):
@@ -118,7 +150,15 @@ def test_the_executor_has_tools_and_its_last_message_is_the_step_s_result(lines)
 
 
 @pytest.mark.parametrize(
-    "reply", ["I would rather talk.", respond("R"), ToolCalls(other={}), ToolCalls(plan="broken {"), ToolCalls(plan={"steps": "a"}), ToolCalls(plan={})]
+    "reply",
+    [
+        "I would rather talk.",
+        respond("R"),
+        ToolCalls(other={}),
+        ToolCalls(plan="broken {"),
+        ToolCalls(plan={"steps": "a"}),
+        ToolCalls(plan={}),
+    ],
 )
 def test_a_planner_that_does_not_plan_is_an_error(lines, reply):
     result = Team([reply], [], []).play()
@@ -128,7 +168,15 @@ def test_a_planner_that_does_not_plan_is_an_error(lines, reply):
     assert result.status is RunStatus.FAILED
 
 
-@pytest.mark.parametrize("reply", ["I would rather talk.", ToolCalls(other={}), ToolCalls(respond={"response": 5}), ToolCalls(plan={"steps": [1]})])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I would rather talk.",
+        ToolCalls(other={}),
+        ToolCalls(respond={"response": 5}),
+        ToolCalls(plan={"steps": [1]}),
+    ],
+)
 def test_a_replanner_that_does_neither_is_an_error(lines, reply):
     result = Team([plan("a")], ["ra"], [reply]).play()
     assert [event.agent_name for event in result.events] == ["planner", "executor", "replanner"]
@@ -145,7 +193,9 @@ def test_an_error_says_what_the_model_did():
 
 @pytest.mark.parametrize("role", ["planner", "executor", "replanner"])
 def test_a_model_that_fails_ends_the_run_there(role):
-    scripts = {"planner": [plan("a")], "executor": ["ra"], "replanner": [respond("R")]} | {role: [ConnectionError("down")]}
+    scripts = {"planner": [plan("a")], "executor": ["ra"], "replanner": [respond("R")]} | {
+        role: [ConnectionError("down")]
+    }
     result = Team(**scripts).play()
     assert result.status is RunStatus.FAILED
     assert result.last_agent == role
@@ -156,7 +206,11 @@ def test_an_executor_that_runs_out_of_model_calls_is_an_error():
         return "x"
 
     executor = make_executor(ScriptedModel([ToolCalls(look={})] * 3), [look], max_iterations=2)
-    agent = PlanExecute(planner=make_planner(ScriptedModel([plan("a")])), executor=executor, replanner=make_replanner(ScriptedModel([])))
+    agent = PlanExecute(
+        planner=make_planner(ScriptedModel([plan("a")])),
+        executor=executor,
+        replanner=make_replanner(ScriptedModel([])),
+    )
     assert isinstance(Runner(agent).query("q").result().error, MaxIterationsExceeded)
 
 
@@ -164,13 +218,17 @@ def test_an_executor_that_runs_out_of_model_calls_is_an_error():
 
 
 def test_in_the_last_round_the_replanner_is_asked_to_respond_only(lines):
-    team = Team([plan("a", "b", "c")], ["ra", "rb"], [plan("b", "c"), respond("so far")], max_iterations=2)
+    team = Team(
+        [plan("a", "b", "c")], ["ra", "rb"], [plan("b", "c"), respond("so far")], max_iterations=2
+    )
     result = team.play()
     first, last = team.replanner.requests
     assert sorted(tool.name for tool in first.tools) == ["plan", "respond"]
     assert [tool.name for tool in last.tools] == ["respond"]
     assert last.tool_choice == "respond"
-    assert lines(result)[-2].endswith('assistant "{"response":"so far"}" {BreakLoop by replanner, done, iteration 1}')
+    assert lines(result)[-2].endswith(
+        'assistant "{"response":"so far"}" {BreakLoop by replanner, done, iteration 1}'
+    )
     assert result.final_output == "so far"
     assert result.status is RunStatus.COMPLETED
 
@@ -205,7 +263,10 @@ def test_one_replanner_plays_in_two_teams_of_different_length():
 
     def make(most):
         return PlanExecute(
-            planner=make_planner(ScriptedModel([plan("a")])), executor=make_executor(ScriptedModel(["r"] * 5)), replanner=replanner, max_iterations=most
+            planner=make_planner(ScriptedModel([plan("a")])),
+            executor=make_executor(ScriptedModel(["r"] * 5)),
+            replanner=replanner,
+            max_iterations=most,
         )
 
     short, long = make(1), make(5)
@@ -224,8 +285,16 @@ def test_the_next_agent_goes_on_after_it(team, actor):
 
 
 def test_as_a_tool_its_result_is_the_answer(team):
-    outer = ChatModelAgent(name="outer", model=ScriptedModel([ToolCalls(plan_execute_replan={"request": "do it"}), "end"]), tools=[team.agent.as_tool()])
-    assert [event.message.text for event in Runner(outer).query("q").result().events] == ["", "R", "end"]
+    outer = ChatModelAgent(
+        name="outer",
+        model=ScriptedModel([ToolCalls(plan_execute_replan={"request": "do it"}), "end"]),
+        tools=[team.agent.as_tool()],
+    )
+    assert [event.message.text for event in Runner(outer).query("q").result().events] == [
+        "",
+        "R",
+        "end",
+    ]
     assert team.planner.requests[0].messages[-1].text == "do it"
 
 
@@ -240,25 +309,43 @@ def test_a_second_run_begins_anew():
     team = Team([plan("a"), plan("b")], ["ra", "rb"], [respond("one"), respond("two")])
     runner = Runner(team.agent)
     runner.query("q1").result()
-    assert runner.query("q2").result().session_values["ExecutedSteps"] == [{"step": "b", "result": "rb"}]
+    assert runner.query("q2").result().session_values["ExecutedSteps"] == [
+        {"step": "b", "result": "rb"}
+    ]
 
 
 def test_agents_of_one_s_own_may_take_a_role(actor):
     async def set_plan(context):
         context.session["Plan"] = ["x"]
 
-    agent = PlanExecute(planner=actor("planner", set_plan, "p"), executor=actor("executor", "e"), replanner=actor("replanner", ["r"], ["done", BreakLoop()]))
+    agent = PlanExecute(
+        planner=actor("planner", set_plan, "p"),
+        executor=actor("executor", "e"),
+        replanner=actor("replanner", ["r"], ["done", BreakLoop()]),
+    )
     result = Runner(agent).query("q").result()
-    assert [event.agent_name for event in result.events if event.message] == ["planner", "executor", "replanner", "executor", "replanner"]
+    assert [event.agent_name for event in result.events if event.message] == [
+        "planner",
+        "executor",
+        "replanner",
+        "executor",
+        "replanner",
+    ]
 
 
 def test_what_its_models_used_is_counted():
-    from understudy.runtime import Message
+    from offbook.runtime import Message
 
     def used(name, arguments, number):
-        return Message("assistant", "", (ToolCall(f"c{number}", name, arguments),), usage=Usage(number, number))
+        return Message(
+            "assistant", "", (ToolCall(f"c{number}", name, arguments),), usage=Usage(number, number)
+        )
 
-    team = Team([used("plan", '{"steps":["a"]}', 1)], [Message("assistant", "ra", usage=Usage(10, 10))], [used("respond", '{"response":"R"}', 100)])
+    team = Team(
+        [used("plan", '{"steps":["a"]}', 1)],
+        [Message("assistant", "ra", usage=Usage(10, 10))],
+        [used("respond", '{"response":"R"}', 100)],
+    )
     assert team.play().usage == Usage(111, 111)
 
 

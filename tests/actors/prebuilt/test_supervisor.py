@@ -4,8 +4,19 @@ import asyncio
 
 import pytest
 
-from understudy.actors import ChatModelAgent, DeterministicTransfer, Loop, Sequential, Supervisor
-from understudy.runtime import AgentEvent, BreakLoop, Exit, Message, Runner, RunStatus, ScriptedModel, ToolCalls, TransferToAgent, UsageError
+from offbook.actors import ChatModelAgent, DeterministicTransfer, Loop, Sequential, Supervisor
+from offbook.runtime import (
+    AgentEvent,
+    BreakLoop,
+    Exit,
+    Message,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    ToolCalls,
+    TransferToAgent,
+    UsageError,
+)
 
 
 def to(name):
@@ -13,7 +24,9 @@ def to(name):
 
 
 def chat(name, *script, **options):
-    return ChatModelAgent(name=name, description=f"about {name}", model=ScriptedModel(script), **options)
+    return ChatModelAgent(
+        name=name, description=f"about {name}", model=ScriptedModel(script), **options
+    )
 
 
 def play(agent, **options):
@@ -23,12 +36,16 @@ def play(agent, **options):
 def pair(agent, path, target):
     return [
         f'{agent} [{path}] assistant "" tc(transfer_to_agent {{"agent_name":"{target}"}})',
-        f'{agent} [{path}] tool(transfer_to_agent) "successfully transferred to agent [{target}]" {{TransferToAgent {target}}}',
+        f'{agent} [{path}] tool(transfer_to_agent) "successfully transferred to agent '
+        f'[{target}]" {{TransferToAgent {target}}}',
     ]
 
 
 def test_two_agents_and_back_give_eleven_events(lines):
-    team = Supervisor(supervisor=chat("S", to("A"), to("B"), "finish"), sub_agents=[chat("A", "a"), chat("B", "b")])
+    team = Supervisor(
+        supervisor=chat("S", to("A"), to("B"), "finish"),
+        sub_agents=[chat("A", "a"), chat("B", "b")],
+    )
     result = play(team)
     assert lines(result) == [
         *pair("S", "S", "A"),
@@ -40,7 +57,11 @@ def test_two_agents_and_back_give_eleven_events(lines):
         'S [S,A,S,B,S] assistant "finish"',
     ]
     assert len(result.events) == 11
-    assert (result.status, result.final_output, result.last_agent) == (RunStatus.COMPLETED, "finish", "S")
+    assert (result.status, result.final_output, result.last_agent) == (
+        RunStatus.COMPLETED,
+        "finish",
+        "S",
+    )
 
 
 def test_a_supervisor_bears_its_agent_s_name_and_description():
@@ -56,12 +77,19 @@ def test_sub_agents_do_not_see_one_another_and_have_no_transfer_tool():
     assert request.tools == ()
     assert request.messages[0] == Message.system("You are A.")
     text = s.model.requests[0].messages[0].text
-    assert text.startswith("You lead.\n\nAvailable other agents: \n- Agent name: A\n  Agent description: about A\n- Agent name: B\n")
+    assert text.startswith(
+        "You lead.\n\nAvailable other agents: \n- Agent name: A\n  Agent description: about "
+        "A\n- Agent name: B\n"
+    )
 
 
 def test_a_sub_agent_cannot_hand_over_to_a_sibling_by_itself(actor):
     a = actor("A", TransferToAgent("B"))
-    result = play(Supervisor(supervisor=actor("S", TransferToAgent("A")), sub_agents=[a, b := actor("B", "never")]))
+    result = play(
+        Supervisor(
+            supervisor=actor("S", TransferToAgent("A")), sub_agents=[a, b := actor("B", "never")]
+        )
+    )
     assert "agent 'B' not found when transferring from 'A'" in str(result.error)
     assert b.inputs == []
 
@@ -74,8 +102,10 @@ def test_the_supervisor_sees_its_own_calls_verbatim_and_the_others_retold(asked)
         'assistant "" tc(transfer_to_agent {"agent_name":"A"})',
         'tool(transfer_to_agent) "successfully transferred to agent [A]"',
         'user "For context: [A] said: a."',
-        'user "For context: [A] called tool: `transfer_to_agent` with arguments: {"agent_name":"S"}."',
-        'user "For context: [A] `transfer_to_agent` tool returned result: successfully transferred to agent [S]."',
+        'user "For context: [A] called tool: `transfer_to_agent` with arguments: '
+        '{"agent_name":"S"}."',
+        'user "For context: [A] `transfer_to_agent` tool returned result: successfully '
+        'transferred to agent [S]."',
     ]
 
 
@@ -155,7 +185,11 @@ def test_an_inner_supervisor_does_not_see_its_sibling_as_a_target():
 def test_an_error_in_a_sub_agent_ends_the_run(lines, actor):
     s = actor("S", [TransferToAgent("A")], ["never"])
     result = play(Supervisor(supervisor=s, sub_agents=[actor("A", "a", ValueError("broken"))]))
-    assert lines(result) == ["S [S] {TransferToAgent A}", 'A [S,A] assistant "a"', "A [S,A] error ValueError: broken"]
+    assert lines(result) == [
+        "S [S] {TransferToAgent A}",
+        'A [S,A] assistant "a"',
+        "A [S,A] error ValueError: broken",
+    ]
     assert result.status is RunStatus.FAILED
     assert len(s.inputs) == 1
 
@@ -169,10 +203,14 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize("failure", FAILURES, ids=["raised", "yielded", "transfer", "interrupt", "cancelled"])
+@pytest.mark.parametrize(
+    "failure", FAILURES, ids=["raised", "yielded", "transfer", "interrupt", "cancelled"]
+)
 def test_with_report_the_supervisor_is_told_in_its_history_and_goes_on(actor, failure):
     s = actor("S", [TransferToAgent("A")], ["end"])
-    result = play(Supervisor(supervisor=s, sub_agents=[actor("A", "a", failure)], on_error="report"))
+    result = play(
+        Supervisor(supervisor=s, sub_agents=[actor("A", "a", failure)], on_error="report")
+    )
     assert (result.status, result.error, result.final_output) == (RunStatus.COMPLETED, None, "end")
     told = [message for message in s.inputs[1] if "broken" in message.text]
     assert told
@@ -183,7 +221,11 @@ def test_with_report_the_supervisor_is_told_in_its_history_and_goes_on(actor, fa
 
 def test_with_report_one_that_does_not_fail_is_the_same_as_ever(lines, actor):
     def team(on_error):
-        return Supervisor(supervisor=actor("S", [TransferToAgent("A")], ["end"]), sub_agents=[actor("A", "a")], on_error=on_error)
+        return Supervisor(
+            supervisor=actor("S", [TransferToAgent("A")], ["end"]),
+            sub_agents=[actor("A", "a")],
+            on_error=on_error,
+        )
 
     assert lines(play(team("report"))) == lines(play(team("abort")))
 
@@ -214,14 +256,18 @@ def test_a_break_by_a_sub_agent_ends_the_loop_around_the_supervisor(actor, on_er
 
 
 def test_a_supervisor_in_a_sequence(lines, actor):
-    team = Supervisor(supervisor=actor("S", [TransferToAgent("A")], ["end"]), sub_agents=[actor("A", "a")])
+    team = Supervisor(
+        supervisor=actor("S", [TransferToAgent("A")], ["end"]), sub_agents=[actor("A", "a")]
+    )
     found = lines(play(Sequential(name="Q", sub_agents=[team, actor("Z", "z")])))
     assert found[-2:] == ['S [Q,S,A,S] assistant "end"', 'Z [Q,S,Z] assistant "z"']
 
 
 def test_a_workflow_as_a_sub_agent_hands_back_when_it_has_ended(lines, actor):
     w = Sequential(name="W", sub_agents=[actor("A", "a"), actor("B", "b")])
-    found = lines(play(Supervisor(supervisor=actor("S", [TransferToAgent("W")], ["end"]), sub_agents=[w])))
+    found = lines(
+        play(Supervisor(supervisor=actor("S", [TransferToAgent("W")], ["end"]), sub_agents=[w]))
+    )
     assert found == [
         "S [S] {TransferToAgent W}",
         'A [S,W,A] assistant "a"',
@@ -232,7 +278,9 @@ def test_a_workflow_as_a_sub_agent_hands_back_when_it_has_ended(lines, actor):
 
 
 def test_a_supervisor_as_a_tool(actor):
-    team = Supervisor(supervisor=actor("S", [TransferToAgent("A")], ["team says"]), sub_agents=[actor("A", "a")])
+    team = Supervisor(
+        supervisor=actor("S", [TransferToAgent("A")], ["team says"]), sub_agents=[actor("A", "a")]
+    )
     outer = chat("outer", ToolCalls(S={"request": "r"}), "end", tools=[team.as_tool()])
     assert [event.message.text for event in play(outer).events] == ["", "team says", "end"]
 
@@ -253,11 +301,14 @@ def test_what_cannot_be_a_supervisor_is_refused(actor):
         Supervisor(supervisor=actor("S", sub_agents=[actor("X")]), sub_agents=[actor("A")])
     with pytest.raises(UsageError, match="on_error='ignore'"):
         Supervisor(supervisor=actor("S"), sub_agents=[actor("A")], on_error="ignore")
-    with pytest.raises(UsageError, match="give an Agent"):
+    with pytest.raises(UsageError, match="pass an Agent"):
         Supervisor(supervisor="S", sub_agents=[])
 
 
 def test_what_does_not_decide_who_is_next_cannot_lead(actor):
-    for leader in (Sequential(name="S", sub_agents=[]), DeterministicTransfer(actor("S"), to=["A"])):
+    for leader in (
+        Sequential(name="S", sub_agents=[]),
+        DeterministicTransfer(actor("S"), to=["A"]),
+    ):
         with pytest.raises(UsageError, match="'S'"):
             Supervisor(supervisor=leader, sub_agents=[actor("A")])

@@ -6,13 +6,22 @@ import sys
 
 import pytest
 
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.actors.realtime import OpenAIRealtimeModel, RealtimeAgent, RealtimeRunner
+from offbook.actors.realtime.local import Call, Gate, LocalRealtimeServer, Reply, Say
+from offbook.runtime import (
+    CheckpointError,
+    MemoryStore,
+    Message,
+    RunLost,
+    Runner,
+    ScriptedModel,
+    SessionBusy,
+    SQLiteStore,
+)
+from offbook.runtime.stores import Append
+from offbook.runtime.testing import ManualClock
 from tests.doubles.realtime import Heard, desk, until
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.actors.realtime import OpenAIRealtimeModel, RealtimeAgent, RealtimeRunner
-from understudy.actors.realtime.local import Call, Gate, LocalRealtimeServer, Reply, Say
-from understudy.runtime import CheckpointError, MemoryStore, Message, RunLost, Runner, ScriptedModel, SessionBusy, SQLiteStore
-from understudy.runtime.stores import Append
-from understudy.runtime.testing import ManualClock
 
 PROGRAM = "tests/programs/realtime_killed.py"
 AGENT = RealtimeAgent("desk", "Answer.")
@@ -59,7 +68,11 @@ def check_conversation(items):
 
 def held_texts(server):
     """What the server holds, by text."""
-    return [one["content"][0].get("text") or one["content"][0].get("transcript") for one in server.session.items if one["type"] == "message"]
+    return [
+        one["content"][0].get("text") or one["content"][0].get("transcript")
+        for one in server.session.items
+        if one["type"] == "message"
+    ]
 
 
 class Stopping(MemoryStore):
@@ -67,7 +80,13 @@ class Stopping(MemoryStore):
 
     def __init__(self, at=0, *, before=True):
         super().__init__()
-        self.at, self.before, self.records, self.stopped, self.claims = at, before, 0, asyncio.Event(), []
+        self.at, self.before, self.records, self.stopped, self.claims = (
+            at,
+            before,
+            0,
+            asyncio.Event(),
+            [],
+        )
 
     async def commit(self, claim, writes, *, then="keep"):
         records = sum(len(one.records) for one in writes if isinstance(one, Append))
@@ -134,7 +153,9 @@ def test_case_56_a_session_that_is_stopped_at_any_record_goes_on_from_it(run):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_case_56_a_process_that_is_killed_at_a_write_leaves_a_session_that_goes_on_elsewhere(run, tmp_path):
+def test_case_56_a_process_that_is_killed_at_a_write_leaves_a_session_that_goes_on_elsewhere(
+    run, tmp_path
+):
     async def main():
         async with LocalRealtimeServer(otherwise=answer) as server:
             (folder := tmp_path / "whole").mkdir()
@@ -153,7 +174,9 @@ def test_case_56_a_process_that_is_killed_at_a_write_leaves_a_session_that_goes_
                 assert len(set(keys)) <= 1
                 assert len(keys) <= 2
                 texts = [one["content"][0] for one in found["history"] if one["type"] == "message"]
-                assert held_texts(server) == [part.get("text") or part.get("transcript") for part in texts]
+                assert held_texts(server) == [
+                    part.get("text") or part.get("transcript") for part in texts
+                ]
             assert server.errors == []
 
     run(main())
@@ -176,7 +199,11 @@ def test_case_57_approvals_the_agent_in_charge_and_values_survive_the_kill(run, 
             assert len(server.sessions) == connections  # nothing was connected
             code, found = await play(server, tmp_path, 0, "approve")
             assert code == 0, found
-            assert (found["agent"], found["values"], found["pending"]) == ("billing", {"booked": "Rome", "kept": 1}, [])
+            assert (found["agent"], found["values"], found["pending"]) == (
+                "billing",
+                {"booked": "Rome", "kept": 1},
+                [],
+            )
             assert (tmp_path / "log").read_text().split()[-1] == "s:realtime:p"
             check_conversation(server.session.items)
 
@@ -201,12 +228,25 @@ def test_case_57_calls_that_had_begun_are_run_again_or_reported(run):
     async def main():
         for rule, output in (("rerun", "done again"), ("report", "not completed")):
             store, ran, agent = MemoryStore(), *working()
-            async with desk(agent, Reply(Call("work", call_id="c")), otherwise=Reply(Say("Done.")), store=store, session_id="s") as at:
+            async with desk(
+                agent,
+                Reply(Call("work", call_id="c")),
+                otherwise=Reply(Say("Done.")),
+                store=store,
+                session_id="s",
+            ) as at:
                 await at.session.send_message("go")
                 await until(lambda ran=ran: ran)
                 at.session._core.fatal(RunLost("as a kill does: nothing more is written"))
                 await at.heard.task
-            async with desk(agent, otherwise=Reply(Say("Done.")), store=store, session_id="s", config={"tools_on_resume": rule}, busy="queue") as at:
+            async with desk(
+                agent,
+                otherwise=Reply(Say("Done.")),
+                store=store,
+                session_id="s",
+                config={"tools_on_resume": rule},
+                busy="queue",
+            ) as at:
                 await at.heard.until_shown("agent_end")
                 (call,) = [one for one in at.session.history if one.type == "function_call"]
                 assert call.output == output
@@ -218,11 +258,15 @@ def test_case_57_calls_that_had_begun_are_run_again_or_reported(run):
 def test_case_57_a_session_of_an_agent_that_is_gone_is_not_connected(run):
     async def main():
         store = MemoryStore()
-        async with desk(RealtimeAgent("old"), Reply(Say("Yes.")), store=store, session_id="s") as at:
+        async with desk(
+            RealtimeAgent("old"), Reply(Say("Yes.")), store=store, session_id="s"
+        ) as at:
             await at.ask("hi")
             at.session._core.record_agent("old")
         async with LocalRealtimeServer() as server:
-            runner = RealtimeRunner(AGENT, model=OpenAIRealtimeModel(base_url=server.base_url, api_key="k"), store=store)
+            runner = RealtimeRunner(
+                AGENT, model=OpenAIRealtimeModel(base_url=server.base_url, api_key="k"), store=store
+            )
             with pytest.raises(CheckpointError, match="'old'"):
                 await runner.run(session_id="s").__aenter__()
             assert server.sessions == []
@@ -241,7 +285,11 @@ def test_case_58_a_text_agent_reads_what_was_spoken_and_the_other_way_round(run)
             return "found"
 
         agent = RealtimeAgent("desk", tools=[look])
-        replies = (Reply(Call("look", call_id="c")), Reply(Say("I have found it.")), Reply(Say("one two three four", ms=1_000), gate))
+        replies = (
+            Reply(Call("look", call_id="c")),
+            Reply(Say("I have found it.")),
+            Reply(Say("one two three four", ms=1_000), gate),
+        )
         async with desk(agent, *replies, store=store, session_id="s", clock=clock) as at:
             await at.ask("look", 2)
             clock.advance(10)
@@ -264,9 +312,20 @@ def test_case_58_a_text_agent_reads_what_was_spoken_and_the_other_way_round(run)
             ("user", "and now?"),
         ]
         await text.close()
-        async with desk(agent, otherwise=Reply(Say("Spoken again.")), store=store, session_id="s", busy="queue") as at:
+        async with desk(
+            agent, otherwise=Reply(Say("Spoken again.")), store=store, session_id="s", busy="queue"
+        ) as at:
             await at.ask("and again")
-            assert at.texts() == ["look", "I have found it.", "count", "one two", "and now?", "as text", "and again", "Spoken again."]
+            assert at.texts() == [
+                "look",
+                "I have found it.",
+                "count",
+                "one two",
+                "and now?",
+                "as text",
+                "and again",
+                "Spoken again.",
+            ]
             assert at.session.usage.requests == 4
 
     run(main())
@@ -277,7 +336,10 @@ def test_a_new_session_begins_with_a_history(run):
         history = [Message.user("My name is Ada."), Message.assistant("Hello Ada.")]
         async with desk(AGENT, otherwise=Reply(Say("You are Ada.")), history=history) as at:
             await at.ask("who am I?")
-            texts = [one["content"][0].get("text") or one["content"][0].get("transcript") for one in at.server.session.items]
+            texts = [
+                one["content"][0].get("text") or one["content"][0].get("transcript")
+                for one in at.server.session.items
+            ]
             assert texts == ["My name is Ada.", "Hello Ada.", "who am I?", "You are Ada."]
 
     run(main())
@@ -314,12 +376,12 @@ def test_case_59_a_lost_lease_ends_the_session_which_writes_and_sends_nothing_mo
         async with desk(AGENT, otherwise=Reply(Say("Yes.")), store=store, session_id="s") as at:
             await at.ask("hi")
             await until(lambda: not at.session._core.record.is_pending)
-            count = len(await store.read("understudy:session:s"))
+            count = len(await store.read("offbook:session:s"))
             lease = at.session._core.record.lease
             await store.revoke(lease.claim.owner)
             await at.session.send_message("and now?")
             await at.heard.task
             assert isinstance(at.heard.error, RunLost)
-            assert len(await store.read("understudy:session:s")) == count
+            assert len(await store.read("offbook:session:s")) == count
 
     run(main())

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from offbook.actors import GuardrailFunctionOutput, InputGuardrail, OutputGuardrail
+from offbook.actors.realtime import RealtimeAgent
+from offbook.actors.realtime.local import Gate, Reply, Say, silence, speech
+from offbook.runtime import UsageError
 from tests.doubles.realtime import desk, until
-from understudy.actors import GuardrailFunctionOutput, InputGuardrail, OutputGuardrail
-from understudy.actors.realtime import RealtimeAgent
-from understudy.actors.realtime.local import Gate, Reply, Say, silence, speech
-from understudy.runtime import UsageError
 
 
 class Guard:
@@ -29,7 +29,10 @@ def agent_with(**options):
     return RealtimeAgent("desk", "Answer.", **options)
 
 
-LONG = "this is a long answer of more than one hundred characters in which the secret is said rather early on, and much more follows"
+LONG = (
+    "this is a long answer of more than one hundred characters in which the secret is said "
+    "rather early on, and much more follows"
+)
 
 
 def test_case_45_an_output_guardrail_trips_once_for_a_response_and_the_model_is_told(run):
@@ -37,7 +40,10 @@ def test_case_45_an_output_guardrail_trips_once_for_a_response_and_the_model_is_
         guard, gate = Guard("secret"), Gate()
         agent = agent_with(output_guardrails=[OutputGuardrail(guard)])
         async with desk(
-            agent, Reply(Say(LONG, ms=4_000), gate, Say("secret again")), Reply(Say("Sorry.")), config={"output_guardrails": agent.output_guardrails}
+            agent,
+            Reply(Say(LONG, ms=4_000), gate, Say("secret again")),
+            Reply(Say("Sorry.")),
+            config={"output_guardrails": agent.output_guardrails},
         ) as at:
             await at.session.send_message("tell me")
             (tripped,) = await at.heard.until_shown("guardrail_tripped")
@@ -48,12 +54,18 @@ def test_case_45_an_output_guardrail_trips_once_for_a_response_and_the_model_is_
             assert len(at.server.sent("response.cancel")) == 1
             assert at.texts("user")[-1] == "guardrail triggered: no_secret"
             where = at.heard.events.index(at.heard.of("audio_interrupted")[0])
-            assert [e for e in at.heard.events[where:] if e.type == "audio" and e.audio.response_id == at.server.responses[0][0]] == []
+            assert [
+                e
+                for e in at.heard.events[where:]
+                if e.type == "audio" and e.audio.response_id == at.server.responses[0][0]
+            ] == []
 
     run(main())
 
 
-def test_case_45_a_reply_that_is_shorter_is_looked_at_at_its_end_and_a_late_trip_touches_no_newer_response(run):
+def test_case_45_a_reply_that_is_shorter_is_looked_at_at_its_end_and_a_late_trip_touches_no_newer_response(
+    run,
+):
     async def main():
         held = asyncio.Event()
         guard, gate = Guard("secret", held), Gate()
@@ -85,7 +97,9 @@ def test_case_45_a_guardrail_that_raises_is_skipped_or_trips(run, rule):
             raise ValueError("broken")
 
         config = {"guardrails_settings": {"on_error": rule, "feedback": None}}
-        async with desk(agent_with(output_guardrails=[broken]), Reply(Say("fine")), config=config) as at:
+        async with desk(
+            agent_with(output_guardrails=[broken]), Reply(Say("fine")), config=config
+        ) as at:
             await at.ask("one")
             await at.heard.until_shown("error")
             await at.heard.until(lambda: len(at.heard.of("guardrail_tripped")) == (rule == "trip"))
@@ -99,8 +113,12 @@ def test_case_46_held_audio_is_delivered_when_it_was_checked_and_not_before(run)
         open_, gate = asyncio.Event(), Gate()
         guard = Guard("secret", open_)
         config = {"guardrails_settings": {"hold_audio": True, "debounce_text_length": 10}}
-        reply = Reply(Say("all is well here and there", ms=400), gate, Say("and now the secret", ms=400))
-        async with desk(agent_with(output_guardrails=[guard]), reply, Reply(Say("Sorry.")), config=config) as at:
+        reply = Reply(
+            Say("all is well here and there", ms=400), gate, Say("and now the secret", ms=400)
+        )
+        async with desk(
+            agent_with(output_guardrails=[guard]), reply, Reply(Say("Sorry.")), config=config
+        ) as at:
             await at.session.send_message("tell me")
             await until(lambda: guard.seen)
             assert at.heard.of("audio") == []
@@ -110,8 +128,13 @@ def test_case_46_held_audio_is_delivered_when_it_was_checked_and_not_before(run)
             await at.heard.until_shown("agent_end", 2)
             first = at.server.responses[0][0]
             heard = [event for event in at.heard.of("audio") if event.audio.response_id == first]
-            secret = [item for item in at.session.history if item.type == "message" and item.role == "assistant"][1].item_id
-            assert len([event for event in heard if event.item_id == secret]) < 4  # the piece with the secret in it is never heard
+            secret = [
+                item
+                for item in at.session.history
+                if item.type == "message" and item.role == "assistant"
+            ][1].item_id
+            # The piece with the secret in it is never heard.
+            assert len([event for event in heard if event.item_id == secret]) < 4
             assert len(at.heard.of("guardrail_tripped")) == 1
 
     run(main())
@@ -120,7 +143,10 @@ def test_case_46_held_audio_is_delivered_when_it_was_checked_and_not_before(run)
 def test_case_47_text_is_looked_at_before_it_is_sent(run):
     async def main():
         guard = Guard("forbidden")
-        async with desk(agent_with(input_guardrails=[InputGuardrail(guard)]), otherwise=Reply(Say("Let us talk of something else."))) as at:
+        async with desk(
+            agent_with(input_guardrails=[InputGuardrail(guard)]),
+            otherwise=Reply(Say("Let us talk of something else.")),
+        ) as at:
             await at.session.send_message("a forbidden thing")
             (tripped,) = await at.heard.until_shown("input_guardrail_tripped")
             await at.heard.until_shown("agent_end")
@@ -135,7 +161,11 @@ def test_case_47_text_is_looked_at_before_it_is_sent(run):
 def test_case_47_speech_is_looked_at_beside_the_response(run):
     async def main():
         guard, gate = Guard("forbidden"), Gate()
-        async with desk(agent_with(input_guardrails=[InputGuardrail(guard)]), Reply(Say("Well, you see", ms=2_000), gate), Reply(Say("Something else?"))) as at:
+        async with desk(
+            agent_with(input_guardrails=[InputGuardrail(guard)]),
+            Reply(Say("Well, you see", ms=2_000), gate),
+            Reply(Say("Something else?")),
+        ) as at:
             held = []
             at.server.transcriptions = lambda *args: held.append(args)
             await at.session.send_audio(speech("a forbidden thing"))
@@ -158,7 +188,10 @@ def test_case_47_strict_guardrails_let_nothing_be_answered_that_was_not_looked_a
         strict = InputGuardrail(Guard("forbidden"), run_in_parallel=False)
         agent = agent_with(input_guardrails=[strict])
         async with desk(agent, Reply(Say("Good day.")), otherwise=Reply(Say("No."))) as at:
-            assert at.server.session.settings["audio"]["input"]["turn_detection"]["create_response"] is False
+            assert (
+                at.server.session.settings["audio"]["input"]["turn_detection"]["create_response"]
+                is False
+            )
             await at.session.send_audio(speech("good morning"))
             await at.session.send_audio(silence())
             await at.heard.until_shown("agent_end")
@@ -167,7 +200,9 @@ def test_case_47_strict_guardrails_let_nothing_be_answered_that_was_not_looked_a
             await at.heard.until_shown("input_guardrail_tripped")
             await at.heard.until_shown("agent_end", 2)
             assert "a forbidden thing" not in str(at.server.responses[1][2])
-            at.server.transcriptions = lambda session, item, text: asyncio.get_running_loop().create_task(session.transcribed(item, text, failed=True))
+            at.server.transcriptions = lambda session, item, text: (
+                asyncio.get_running_loop().create_task(session.transcribed(item, text, failed=True))
+            )
             await at.session.send_audio(speech("mumble"))
             await at.session.send_audio(silence())
             await at.heard.until_shown("agent_end", 3)  # on_error="skip": it is answered

@@ -2,11 +2,11 @@
 
 import pytest
 
+from offbook.actors.realtime import RealtimeAgent, RealtimePlaybackTracker
+from offbook.actors.realtime.local import Gate, Reply, Say, silence, speech
+from offbook.actors.realtime.state.conversation import heard_part
+from offbook.runtime.testing import ManualClock
 from tests.doubles.realtime import desk
-from understudy.actors.realtime import RealtimeAgent, RealtimePlaybackTracker
-from understudy.actors.realtime.local import Gate, Reply, Say, silence, speech
-from understudy.actors.realtime.state.conversation import heard_part
-from understudy.runtime.testing import ManualClock
 
 AGENT = RealtimeAgent("desk", "Answer.")
 LONG = "one two three four five six seven eight nine ten"
@@ -27,7 +27,11 @@ def test_case_18_a_barge_in_ends_the_reply_step_by_step_and_no_audio_comes_behin
             await at.heard.until_shown("agent_end", 2)
             where = at.heard.events.index(interrupted)
             first = at.heard.of("audio")[0].audio.response_id
-            assert [e for e in at.heard.events[where:] if e.type == "audio" and e.audio.response_id == first] == []
+            assert [
+                e
+                for e in at.heard.events[where:]
+                if e.type == "audio" and e.audio.response_id == first
+            ] == []
             assert at.server.truncations == [(interrupted.item_id, 1_050)]
             assert at.server.sent("response.cancel") == []  # the server does that itself
 
@@ -80,7 +84,9 @@ def test_case_19_the_position_follows_a_tracker_if_there_is_one(run, format, ms)
 def test_case_19_without_a_tracker_audio_plays_in_real_time_one_item_after_the_other(run):
     async def main():
         clock, gate = ManualClock(), Gate()
-        async with desk(AGENT, Reply(Say("first part", ms=600), Say("second part", ms=600), gate), clock=clock) as at:
+        async with desk(
+            AGENT, Reply(Say("first part", ms=600), Say("second part", ms=600), gate), clock=clock
+        ) as at:
             await at.session.send_message("count")
             await gate.reached.wait()
             await at.heard.until(lambda: len(at.heard.of("audio")) == 12)
@@ -111,7 +117,9 @@ def test_case_19_more_time_than_audio_cuts_at_the_end_of_the_audio(run):
 def test_case_20_nothing_is_cut_of_which_nothing_or_all_was_heard(run):
     async def main():
         clock, gate = ManualClock(), Gate()
-        async with desk(AGENT, Reply(gate, Say("late")), Reply(Say("All of it.", ms=300)), clock=clock) as at:
+        async with desk(
+            AGENT, Reply(gate, Say("late")), Reply(Say("All of it.", ms=300)), clock=clock
+        ) as at:
             await at.session.send_message("hi")  # before the first audio
             await gate.reached.wait()
             await at.heard.until_shown("agent_start")
@@ -132,7 +140,12 @@ def test_case_20_with_interrupt_response_off_nothing_is_interrupted(run):
     async def main():
         gate = Gate()
         settings = {"turn_detection": {"type": "server_vad", "interrupt_response": False}}
-        async with desk(AGENT, Reply(Say("Let me finish.", ms=5_000), gate, Say("Done.")), Reply(Say("Yes?")), config={"model_settings": settings}) as at:
+        async with desk(
+            AGENT,
+            Reply(Say("Let me finish.", ms=5_000), gate, Say("Done.")),
+            Reply(Say("Yes?")),
+            config={"model_settings": settings},
+        ) as at:
             await at.session.send_message("hi")
             await gate.reached.wait()
             await at.session.send_audio(speech("but"))
@@ -169,20 +182,29 @@ def test_case_22_history_and_replay_hold_what_was_heard_cut_at_a_word(run):
 
     async def main():
         clock, gate = ManualClock(), Gate()
-        async with desk(AGENT, Reply(Say(LONG, ms=2_000), gate), otherwise=Reply(Say("Yes.")), clock=clock) as at:
+        async with desk(
+            AGENT, Reply(Say(LONG, ms=2_000), gate), otherwise=Reply(Say("Yes.")), clock=clock
+        ) as at:
             await at.session.send_message("count")
             await gate.reached.wait()
             await at.heard.until(lambda: len(at.heard.of("audio")) == 20)
             clock.advance(1.0)
             await at.session.interrupt()
             await at.heard.until_shown("agent_end")
-            (said,) = [item for item in at.session.history if item.type == "message" and item.role == "assistant"]
+            (said,) = [
+                item
+                for item in at.session.history
+                if item.type == "message" and item.role == "assistant"
+            ]
             assert said.content[0].transcript == "one two three four five"
             assert (said.status, said.audio_end_ms) == ("incomplete", 1_000)
             at.server.session.peer.abort()
             await at.heard.until_shown("reconnected")
             await at.server.until(lambda: len(at.server.session.items) == 2)
-            assert [item["content"][0]["text"] for item in at.server.session.items] == ["count", "one two three four five"]
+            assert [item["content"][0]["text"] for item in at.server.session.items] == [
+                "count",
+                "one two three four five",
+            ]
 
     run(main())
 
@@ -190,7 +212,9 @@ def test_case_22_history_and_replay_hold_what_was_heard_cut_at_a_word(run):
 def test_a_message_may_interrupt_what_is_said(run):
     async def main():
         gate = Gate()
-        async with desk(AGENT, Reply(Say("Let me tell you", ms=3_000), gate), Reply(Say("Yes?"))) as at:
+        async with desk(
+            AGENT, Reply(Say("Let me tell you", ms=3_000), gate), Reply(Say("Yes?"))
+        ) as at:
             await at.session.send_message("talk")
             await at.heard.until_shown("audio")
             await at.session.send_message("stop", interrupt=True)

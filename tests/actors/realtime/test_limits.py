@@ -5,11 +5,27 @@ import gc
 
 import pytest
 
-from tests.doubles.realtime import desk, until
-from understudy.actors.realtime import OpenAIRealtimeModel, RealtimeAgent, RealtimeLimits, RealtimeRunner
-from understudy.actors.realtime.local import Gate, LocalRealtimeServer, Reply, Say
-from understudy.runtime import AgentError, MemoryStore, ModelError
-from understudy.runtime.testing import ManualClock
+from offbook.actors import tool
+from offbook.actors.realtime import (
+    OpenAIRealtimeModel,
+    RealtimeAgent,
+    RealtimeLimits,
+    RealtimeModelConnectionStatusEvent,
+    RealtimeModelSendAudio,
+    RealtimeModelSendRawMessage,
+    RealtimeModelSendUserInput,
+    RealtimeModelTurnEndedEvent,
+    RealtimeModelTurnStartedEvent,
+    RealtimeRunner,
+    RealtimeStep,
+    ScriptedRealtimeModel,
+    realtime_handoff,
+)
+from offbook.actors.realtime.local import Gate, LocalRealtimeServer, Reply, Say
+from offbook.actors.realtime.state.outbox import Outbox
+from offbook.runtime import AgentError, MemoryStore, ModelError, UsageError
+from offbook.runtime.testing import ManualClock
+from tests.doubles.realtime import Heard, desk, until
 
 AGENT = RealtimeAgent("desk", "Answer.")
 
@@ -22,7 +38,9 @@ def test_case_60_limits_end_a_session_in_a_pause(run):
             (RealtimeLimits(max_tokens=30), 0),
             (RealtimeLimits(idle_timeout=60), 61),
         ):
-            async with desk(AGENT, otherwise=Reply(Say("Yes.")), clock=clock, config={"limits": limits}) as at:
+            async with desk(
+                AGENT, otherwise=Reply(Say("Yes.")), clock=clock, config={"limits": limits}
+            ) as at:
                 await at.ask("one")
                 await at.ask("two")
                 clock.advance(seconds)
@@ -30,7 +48,12 @@ def test_case_60_limits_end_a_session_in_a_pause(run):
                 assert isinstance(at.heard.error, AgentError)
                 assert at.texts("assistant") == ["Yes.", "Yes."]
         gate = Gate()
-        async with desk(AGENT, Reply(Say("One", ms=500), gate, Say("more")), clock=clock, config={"limits": RealtimeLimits(max_duration=10)}) as at:
+        async with desk(
+            AGENT,
+            Reply(Say("One", ms=500), gate, Say("more")),
+            clock=clock,
+            config={"limits": RealtimeLimits(max_duration=10)},
+        ) as at:
             await at.session.send_message("one")
             await at.heard.until_shown("audio")
             clock.advance(11)
@@ -50,8 +73,11 @@ def test_case_60_keys_and_headers_are_nowhere_to_be_read(run):
             at.server.handshakes.append(401)
             at.server.session.peer.abort()
             await at.heard.task
-            shown = f"{at.heard.events!r} {at.heard.error!r} {at.heard.error.__cause__!r} {at.heard.error.__context__!r}"
-        records = await store.read("understudy:session:s")
+            shown = (
+                f"{at.heard.events!r} {at.heard.error!r} {at.heard.error.__cause__!r} "
+                f"{at.heard.error.__context__!r}"
+            )
+        records = await store.read("offbook:session:s")
         assert "secret-key" not in shown
         assert b"secret-key" not in b"".join(records)
         bad = OpenAIRealtimeModel(api_key="secret-key")
@@ -110,5 +136,75 @@ def test_a_system_that_is_drained_lets_what_is_said_end(run):
             assert report.drained
             await at.heard.task
             assert at.texts("assistant") == ["One", "and the rest."]
+
+    run(main())
+
+
+def test_what_a_program_sends_by_itself_is_bounded_while_there_is_no_connection():
+    async def main():
+        outbox = Outbox(2_000, "block")
+        event = RealtimeModelSendRawMessage({"type": "input_audio_buffer.clear"})
+        for _ in range(1_000):
+            outbox.put_from_program(event)
+        with pytest.raises(ModelError, match=r"1,000 wait already. Send it again after"):
+            outbox.put_from_program(event)
+
+    asyncio.run(main())
+
+
+def test_audio_that_a_program_sends_by_the_model_keeps_to_the_limit(run):
+    async def main():
+        config = {"max_input_audio_ms": 1_000, "model_settings": {"turn_detection": None}}
+        async with desk(AGENT, config=config) as at:
+            with pytest.raises(UsageError, match=r"bytes of audio do not fit.*session\.send_audio"):
+                for _ in range(1_000):
+                    await at.session.model.send_event(RealtimeModelSendAudio(bytes(24_000)))
+            outbox = at.session._open_core().outbox
+            assert 0 <= outbox._size <= outbox.format.size(1_000) + 24_000
+
+    run(main())
+
+
+def test_tools_and_handoffs_of_the_first_settings_that_are_disabled_are_left_out(run):
+    async def main():
+        @tool
+        def look() -> str:
+            """Look."""
+            return "seen"
+
+        other = RealtimeAgent("other")
+        settings = {
+            "initial_model_settings": {
+                "tools": [look],
+                "handoffs": [realtime_handoff(other, is_enabled=False)],
+            }
+        }
+        async with desk(RealtimeAgent("desk"), Reply(Say("x")), model_config=settings) as at:
+            await at.ask("hello")
+            (first, *_) = at.server.sent("session.update")
+            assert [one["name"] for one in first["session"]["tools"]] == ["look"], (
+                "the handoff is off"
+            )
+
+    run(main())
+
+
+def test_a_model_of_a_programs_own_may_lose_its_connection_for_a_while(run):
+    async def main():
+        ends = [
+            RealtimeModelTurnStartedEvent(response_id="r"),
+            RealtimeModelTurnEndedEvent(response_id="r"),
+        ]
+        model = ScriptedRealtimeModel(
+            [RealtimeStep(RealtimeModelSendUserInput("still there?"), ends)]
+        )
+        async with RealtimeRunner(RealtimeAgent("a"), model=model).run() as session:
+            heard = Heard(session)
+            await session.on_event(RealtimeModelConnectionStatusEvent("disconnected"))
+            await session.on_event(RealtimeModelConnectionStatusEvent("connected"))
+            await session.send_message("still there?")
+            await heard.until_shown("agent_end")
+            model.assert_complete()
+        await heard.task
 
     run(main())

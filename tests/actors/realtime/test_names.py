@@ -6,10 +6,8 @@ import sys
 
 import pytest
 
-from tests.doubles.realtime import Heard, desk
-from understudy.actors import ChatModelAgent, realtime, tool
-from understudy.actors.agents_sdk import realtime as sdk
-from understudy.actors.realtime import (
+from offbook.actors import ChatModelAgent, realtime, tool
+from offbook.actors.realtime import (
     RealtimeAgent,
     RealtimeModelSendToolCallOutput,
     RealtimeModelSendToolOutput,
@@ -23,8 +21,9 @@ from understudy.actors.realtime import (
     ScriptedRealtimeModel,
     realtime_handoff,
 )
-from understudy.actors.realtime.local import LocalRealtimeServer, Reply, Say
-from understudy.runtime import Message, ModelError, Runner, ScriptedModel, UsageError
+from offbook.actors.realtime.local import LocalRealtimeServer, Reply, Say
+from offbook.runtime import Message, ModelError, Runner, ScriptedModel, UsageError
+from tests.doubles.realtime import Heard, desk
 
 NAMES = """RealtimeAgent RealtimeAgentHooks RealtimeRunHooks RealtimeRunner RealtimeSession realtime_handoff RealtimeHandoff RealtimeRunConfig RealtimeModelConfig
 RealtimeSessionModelSettings RealtimeGuardrailsSettings RealtimeToolExecutionConfig RealtimeTurnDetectionConfig RealtimeModelTracingConfig RealtimeAudioFormat
@@ -43,26 +42,34 @@ def test_case_01_the_names_are_there_and_neither_openai_nor_websockets_is_import
     assert [name for name in NAMES if not hasattr(realtime, name)] == []
     assert RealtimeModelSendToolCallOutput is RealtimeModelSendToolOutput
     assert RealtimeModelSendToolCallOutput(call_id="c", output="o").call_id == "c"
-    assert RealtimeModelSendToolOutput(RealtimeModelToolCallEvent("n", "c", "{}"), "o", True).call_id == "c"
+    assert (
+        RealtimeModelSendToolOutput(RealtimeModelToolCallEvent("n", "c", "{}"), "o", True).call_id
+        == "c"
+    )
     assert realtime.OpenAIRealtimeWebSocketModel is realtime.OpenAIRealtimeModel
-    code = "import sys, understudy.actors.realtime; sys.exit(bool({'openai', 'websockets'} & set(sys.modules)))"
+    code = (
+        "import sys, offbook.actors.realtime; sys.exit(bool({'openai', 'websockets'} & "
+        "set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert (
-        "understudy.actors.realtime"
+        "offbook.actors.realtime"
         not in subprocess.run(
-            [sys.executable, "-c", "import sys, understudy.actors; print(*sys.modules)"], capture_output=True, text=True, check=True
+            [sys.executable, "-c", "import sys, offbook.actors; print(*sys.modules)"],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.split()
     )
 
 
-def test_the_agents_sdk_has_the_same_package():
-    assert sdk.RealtimeAgent is RealtimeAgent
-    assert sdk.RealtimeRunner is RealtimeRunner
-
-
 def test_case_02_sessions_are_opened_at_once_or_when_awaited_and_see_nothing_of_one_another(run):
     async def main():
-        async with LocalRealtimeServer(otherwise=lambda session, _: Reply(Say(f"number {session.items[-1]['content'][0]['text']}"))) as server:
+        async with LocalRealtimeServer(
+            otherwise=lambda session, _: Reply(
+                Say(f"number {session.items[-1]['content'][0]['text']}")
+            )
+        ) as server:
             model = realtime.OpenAIRealtimeModel(base_url=server.base_url, api_key="k")
             runner = RealtimeRunner(RealtimeAgent("desk"), model=model)
             async with await runner.run() as one, runner.run() as two:
@@ -73,11 +80,17 @@ def test_case_02_sessions_are_opened_at_once_or_when_awaited_and_see_nothing_of_
                     heard = Heard(session)
                     await session.send_message(str(number))
                     await heard.until_shown("agent_end")
-                    texts = [item.content[0].transcript for item in session.history if item.type == "message" and item.role == "assistant"]
+                    texts = [
+                        item.content[0].transcript
+                        for item in session.history
+                        if item.type == "message" and item.role == "assistant"
+                    ]
                 await heard.task
                 return texts
 
-            assert await asyncio.gather(*(talk(number) for number in range(50))) == [[f"number {number}"] for number in range(50)]
+            assert await asyncio.gather(*(talk(number) for number in range(50))) == [
+                [f"number {number}"] for number in range(50)
+            ]
             assert server.errors == []
 
     run(main())
@@ -186,11 +199,15 @@ def test_a_runner_refuses_an_agent_that_speaks_and_names_the_one_that_does_not(r
 
 def test_a_text_agent_takes_part_as_a_tool(run):
     async def main():
-        from understudy.actors.realtime.local import Call
+        from offbook.actors.realtime.local import Call
 
-        expert = ChatModelAgent(name="expert", description="knows", model=ScriptedModel([Message.assistant("42")]))
+        expert = ChatModelAgent(
+            name="expert", description="knows", model=ScriptedModel([Message.assistant("42")])
+        )
         agent = RealtimeAgent("voice", tools=[expert.as_tool()])
-        async with desk(agent, Reply(Call("expert", '{"request": "what?"}', "c1")), Reply(Say("It is 42."))) as at:
+        async with desk(
+            agent, Reply(Call("expert", '{"request": "what?"}', "c1")), Reply(Say("It is 42."))
+        ) as at:
             await at.ask("what?", 2)
             assert at.outputs() == [("c1", "42")]
 
@@ -200,7 +217,15 @@ def test_a_text_agent_takes_part_as_a_tool(run):
 def test_a_script_says_what_was_not_used_and_what_was_not_expected(run):
     async def main():
         model = ScriptedRealtimeModel(
-            [RealtimeStep(RealtimeModelSendUserInput("hi"), [RealtimeModelTurnStartedEvent(response_id="r"), RealtimeModelTurnEndedEvent(response_id="r")])]
+            [
+                RealtimeStep(
+                    RealtimeModelSendUserInput("hi"),
+                    [
+                        RealtimeModelTurnStartedEvent(response_id="r"),
+                        RealtimeModelTurnEndedEvent(response_id="r"),
+                    ],
+                )
+            ]
         )
         async with RealtimeRunner(RealtimeAgent("a"), model=model).run() as session:
             heard = Heard(session)
@@ -215,8 +240,9 @@ def test_a_script_says_what_was_not_used_and_what_was_not_expected(run):
 
 
 def test_tools_and_guardrails_of_the_sdks_spelling_work_in_a_session(run):
-    from understudy.actors import agents_sdk as agents
-    from understudy.actors.realtime.local import Call
+    import agents
+
+    from offbook.actors.realtime.local import Call
 
     @agents.function_tool
     def look(context: agents.RunContextWrapper, where: str) -> str:
@@ -230,11 +256,18 @@ def test_tools_and_guardrails_of_the_sdks_spelling_work_in_a_session(run):
 
     @agents.output_guardrail
     async def no_secrets(context, agent, output):
-        return agents.GuardrailFunctionOutput(output_info=None, tripwire_triggered="secret" in output)
+        return agents.GuardrailFunctionOutput(
+            output_info=None, tripwire_triggered="secret" in output
+        )
 
     async def main():
-        agent = agents.RealtimeAgent(name="a", tools=[look, pay], output_guardrails=[no_secrets])
-        replies = (Reply(Call("look", '{"where": "Rome"}', "c")), Reply(Call("pay", "{}", "p")), Reply(Say("a secret")), Reply(Say("Sorry.")))
+        agent = RealtimeAgent(name="a", tools=[look, pay], output_guardrails=[no_secrets])
+        replies = (
+            Reply(Call("look", '{"where": "Rome"}', "c")),
+            Reply(Call("pay", "{}", "p")),
+            Reply(Say("a secret")),
+            Reply(Say("Sorry.")),
+        )
         async with desk(agent, *replies, context={"who": "Ada"}) as at:
             await at.session.send_message("look")
             await at.heard.until_shown("tool_approval_required")
@@ -249,8 +282,12 @@ def test_tools_and_guardrails_of_the_sdks_spelling_work_in_a_session(run):
 def test_a_missing_extra_is_named(run, monkeypatch):
     async def main():
         monkeypatch.setitem(sys.modules, "websockets.asyncio.client", None)
-        with pytest.raises(UsageError, match=r"understudy\[realtime\]"):
-            await RealtimeRunner(RealtimeAgent("a"), model=realtime.OpenAIRealtimeModel(api_key="k")).run().__aenter__()
+        with pytest.raises(UsageError, match=r"offbook\[realtime\]"):
+            await (
+                RealtimeRunner(RealtimeAgent("a"), model=realtime.OpenAIRealtimeModel(api_key="k"))
+                .run()
+                .__aenter__()
+            )
 
     run(main())
 

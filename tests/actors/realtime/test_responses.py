@@ -1,8 +1,8 @@
 """One response at a time."""
 
+from offbook.actors.realtime import RealtimeAgent, RealtimeModelSendRawMessage
+from offbook.actors.realtime.local import Fault, Gate, Reply, Say, silence, speech
 from tests.doubles.realtime import desk
-from understudy.actors.realtime import RealtimeAgent, RealtimeModelSendRawMessage
-from understudy.actors.realtime.local import Fault, Gate, Reply, Say, silence, speech
 
 AGENT = RealtimeAgent("desk", "Answer.")
 CREATE = RealtimeModelSendRawMessage({"type": "response.create"})
@@ -21,7 +21,8 @@ def test_case_14_wishes_wait_automatic_ones_join_and_raw_ones_stay_single(run):
             assert len(at.server.sent("response.create")) == 1
             gate.open()
             await at.heard.until_shown("agent_end", 4)
-            assert len(at.server.sent("response.create")) == 4  # one for "one", one for "two" and "three", two raw ones
+            # One for "one", one for "two" and "three", two raw ones.
+            assert len(at.server.sent("response.create")) == 4
             assert len(at.server.responses[1][2]) == 4
 
     run(main())
@@ -31,10 +32,13 @@ def test_case_15_a_response_of_the_servers_own_comes_first_and_nothing_is_lost_o
     async def main():
         gate = Gate()
         async with desk(
-            AGENT, Reply(Say("To the speech."), gate), otherwise=Reply(Say("To the text.")), earned=["conversation_already_has_active_response"]
+            AGENT,
+            Reply(Say("To the speech."), gate),
+            otherwise=Reply(Say("To the text.")),
+            earned=["conversation_already_has_active_response"],
         ) as at:
-
-            async def first(peer, message):  # the server's detection is faster than the text that is under way
+            # The server's detection is faster than the text that is under way.
+            async def first(peer, message):
                 await at.server.session.respond({})
                 await at.server.session.handle(message)
 
@@ -83,12 +87,16 @@ def test_case_16_a_refused_response_is_one_error_and_the_next_wish_is_served(run
 def test_case_16_the_end_of_an_old_response_frees_nothing(run):
     async def main():
         gate = Gate()
-        async with desk(AGENT, Reply(Say("First.")), Reply(Say("Second."), gate), otherwise=Reply(Say("Third."))) as at:
+        async with desk(
+            AGENT, Reply(Say("First.")), Reply(Say("Second."), gate), otherwise=Reply(Say("Third."))
+        ) as at:
             await at.ask("one")
             old = at.server.responses[0][0]
             await at.session.send_message("two")
             await gate.reached.wait()
-            await at.server.session.send({"type": "response.done", "response": {"id": old, "status": "completed"}})
+            await at.server.session.send(
+                {"type": "response.done", "response": {"id": old, "status": "completed"}}
+            )
             await at.session.send_message("three")
             await at.server.until(lambda: len(at.server.session.items) == 5)
             assert len(at.server.sent("response.create")) == 2
@@ -98,11 +106,21 @@ def test_case_16_the_end_of_an_old_response_frees_nothing(run):
     run(main())
 
 
-def test_case_17_a_response_outside_of_the_conversation_goes_at_once_and_a_failed_one_leaves_the_session_usable(run):
+def test_case_17_a_response_outside_of_the_conversation_goes_at_once_and_a_failed_one_leaves_the_session_usable(
+    run,
+):
     async def main():
         gate = Gate()
-        outside = RealtimeModelSendRawMessage({"type": "response.create", "other_data": {"response": {"conversation": "none"}}})
-        async with desk(AGENT, Reply(Say("First."), gate), Reply(Say("Aside.")), Reply(status="failed", code="server_error"), Reply(Say("Fine."))) as at:
+        outside = RealtimeModelSendRawMessage(
+            {"type": "response.create", "other_data": {"response": {"conversation": "none"}}}
+        )
+        async with desk(
+            AGENT,
+            Reply(Say("First."), gate),
+            Reply(Say("Aside.")),
+            Reply(status="failed", code="server_error"),
+            Reply(Say("Fine.")),
+        ) as at:
             await at.session.send_message("one")
             await gate.reached.wait()
             await at.session.model.send_event(outside)

@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
+from offbook.actors import tool
+from offbook.actors.realtime import RealtimeAgent, RealtimeModelSendRawMessage, RealtimeRunner
+from offbook.actors.realtime.local import Call, Fault, Gate, Reply, Say, Write, silence, speech
+from offbook.runtime import AgentError, MailboxFull, RunHooks, UsageError
+from offbook.runtime.testing import ManualClock
 from tests.doubles.realtime import Heard, desk
-from understudy.actors import tool
-from understudy.actors.realtime import RealtimeAgent, RealtimeModelSendRawMessage, RealtimeRunner
-from understudy.actors.realtime.local import Call, Fault, Gate, Reply, Say, Write, silence, speech
-from understudy.runtime import AgentError, MailboxFull, RunHooks, UsageError
-from understudy.runtime.testing import ManualClock
 
 AGENT = RealtimeAgent("desk", "Answer.")
 CREATE = RealtimeModelSendRawMessage({"type": "response.create"})
@@ -21,14 +21,26 @@ def test_case_05_a_message_is_answered_with_text_and_audio_and_the_events_come_i
     async def main():
         async with desk(AGENT, Reply(Say("Good day to you.")), Reply(Say("A cat."))) as at:
             await at.ask("hi")
-            assert at.heard.kinds() == ["history_added", "agent_start", "history_added", "audio_end", "agent_end"]
+            assert at.heard.kinds() == [
+                "history_added",
+                "agent_start",
+                "history_added",
+                "audio_end",
+                "agent_end",
+            ]
             assert at.sent() == ["session.update", "conversation.item.create", "response.create"]
             assert b"".join(event.audio.data for event in at.heard.of("audio")) == b"\2" * 9600
             assert (at.texts("user"), at.texts("assistant")) == (["hi"], ["Good day to you."])
             numbers = [event.info.seq for event in at.heard.events]
             assert numbers == sorted(set(numbers))
             picture = {"type": "input_image", "image_url": "data:image/png;base64,AA=="}
-            await at.ask({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "what is it?"}, picture]})
+            await at.ask(
+                {
+                    "type": "message",
+                    "role": "user",
+                    "content": [{"type": "input_text", "text": "what is it?"}, picture],
+                }
+            )
             assert at.server.session.items[2]["content"][1] == picture
             await at.session.send_message("only so that you know", respond=False)
             await at.server.until(lambda: len(at.server.session.items) == 5)
@@ -39,7 +51,11 @@ def test_case_05_a_message_is_answered_with_text_and_audio_and_the_events_come_i
 
 def test_text_alone_is_answered_by_text_alone(run):
     async def main():
-        async with desk(AGENT, Reply(Write("Good day.")), config={"model_settings": {"output_modalities": ["text"]}}) as at:
+        async with desk(
+            AGENT,
+            Reply(Write("Good day.")),
+            config={"model_settings": {"output_modalities": ["text"]}},
+        ) as at:
             await at.ask("hi")
             assert at.texts("assistant") == ["Good day."]
             assert at.heard.of("audio") == []
@@ -49,18 +65,34 @@ def test_text_alone_is_answered_by_text_alone(run):
 
 def test_case_06_a_commit_is_behind_its_audio_and_all_else_is_before_audio_that_waits(run):
     async def main():
-        async with desk(AGENT, Reply(Say("Yes?")), config={"model_settings": {"turn_detection": None}}) as at:
+        async with desk(
+            AGENT, Reply(Say("Yes?")), config={"model_settings": {"turn_detection": None}}
+        ) as at:
             await at.session.send_audio(speech("hello"), commit=True)
             await at.session.model.send_event(CREATE)
             await at.heard.until_shown("agent_end")
-            assert [one["type"] for one in at.server.sent()][1:] == ["input_audio_buffer.append", "input_audio_buffer.commit", "response.create"]
+            assert [one["type"] for one in at.server.sent()][1:] == [
+                "input_audio_buffer.append",
+                "input_audio_buffer.commit",
+                "response.create",
+            ]
             at.session._core.outbox._open = False  # the connection takes nothing for now
             await at.session.send_audio(speech("more"))
             await at.session.model.send_event(
-                RealtimeModelSendRawMessage({"type": "conversation.item.retrieve", "other_data": {"item_id": at.session.history[0].item_id}})
+                RealtimeModelSendRawMessage(
+                    {
+                        "type": "conversation.item.retrieve",
+                        "other_data": {"item_id": at.session.history[0].item_id},
+                    }
+                )
             )
             at.session._core.outbox.resume()
-            await at.server.until(lambda: at.server.sent()[-1]["type"] == "input_audio_buffer.append" and len(at.server.sent()) == 6)
+            await at.server.until(
+                lambda: (
+                    at.server.sent()[-1]["type"] == "input_audio_buffer.append"
+                    and len(at.server.sent()) == 6
+                )
+            )
             assert at.server.sent()[-2]["type"] == "conversation.item.retrieve"
 
     run(main())
@@ -68,12 +100,19 @@ def test_case_06_a_commit_is_behind_its_audio_and_all_else_is_before_audio_that_
 
 def test_case_07_audio_is_sent_from_a_thread_bounded_ordered_and_in_whole_samples(run):
     async def main():
-        async with desk(AGENT, config={"model_settings": {"turn_detection": None}, "max_input_audio_ms": 1_000}) as at:
+        async with desk(
+            AGENT, config={"model_settings": {"turn_detection": None}, "max_input_audio_ms": 1_000}
+        ) as at:
             chunks = [bytes([number, 1]) * 2_400 for number in range(1, 9)]  # 100 ms each
-            sent = await asyncio.to_thread(lambda: [at.session.send_audio_nowait(chunk) for chunk in chunks])
+            sent = await asyncio.to_thread(
+                lambda: [at.session.send_audio_nowait(chunk) for chunk in chunks]
+            )
             assert sent == [True] * 8
             await at.server.until_sent("input_audio_buffer.append", 8)
-            assert [base64.b64decode(one["audio"])[0] for one in at.server.sent("input_audio_buffer.append")] == list(range(1, 9))
+            assert [
+                base64.b64decode(one["audio"])[0]
+                for one in at.server.sent("input_audio_buffer.append")
+            ] == list(range(1, 9))
             at.session._core.outbox._open = False
             assert at.session.send_audio_nowait(b"\0" * 48_000)
             assert not at.session.send_audio_nowait(b"\0\0")
@@ -91,8 +130,8 @@ def test_case_07_audio_is_sent_from_a_thread_bounded_ordered_and_in_whole_sample
 
 
 def test_audio_above_what_one_message_takes_is_split():
-    from understudy.actors.realtime.model_inputs import RealtimeModelSendAudio
-    from understudy.actors.realtime.wire.encode import audio_messages
+    from offbook.actors.realtime.model_inputs import RealtimeModelSendAudio
+    from offbook.actors.realtime.wire.encode import audio_messages
 
     messages = audio_messages(RealtimeModelSendAudio(b"\1" * 20 * 1024 * 1024, commit=True))
     assert len(messages) == 3
@@ -102,7 +141,13 @@ def test_audio_above_what_one_message_takes_is_split():
 def test_case_08_a_consumer_that_takes_nothing_does_not_delay_the_barge_in(run):
     async def main():
         clock, gate = ManualClock(), Gate()
-        async with desk(AGENT, Reply(Say("One two three four.", ms=10_000), gate), clock=clock, consume=False, config={"event_buffer": 8}) as at:
+        async with desk(
+            AGENT,
+            Reply(Say("One two three four.", ms=10_000), gate),
+            clock=clock,
+            consume=False,
+            config={"event_buffer": 8},
+        ) as at:
             await at.session.send_message("hi")
             await at.until_queued(10_000)
             clock.advance(3)
@@ -113,7 +158,9 @@ def test_case_08_a_consumer_that_takes_nothing_does_not_delay_the_barge_in(run):
             kinds = [event.type async for event in at.session]
             assert kinds.count("raw_model_event") <= 8
             assert "audio" not in kinds
-            assert [kind for kind in kinds if kind in ("agent_start", "audio_interrupted", "agent_end")] == ["agent_start", "audio_interrupted", "agent_end"]
+            assert [
+                kind for kind in kinds if kind in ("agent_start", "audio_interrupted", "agent_end")
+            ] == ["agent_start", "audio_interrupted", "agent_end"]
 
     run(main())
 
@@ -135,7 +182,13 @@ def test_a_consumer_that_never_takes_anything_ends_its_session(run):
 def test_case_09_audio_beyond_the_bound_ends_the_response_where_the_consumer_is(run):
     async def main():
         clock, gate = ManualClock(), Gate()
-        async with desk(AGENT, Reply(Say("One two three.", ms=5_000), gate), clock=clock, consume=False, config={"max_output_audio_ms": 1_000}) as at:
+        async with desk(
+            AGENT,
+            Reply(Say("One two three.", ms=5_000), gate),
+            clock=clock,
+            consume=False,
+            config={"max_output_audio_ms": 1_000},
+        ) as at:
             await at.session.send_message("hi")
             await at.server.until_sent("response.cancel")
             assert at.server.truncations == [(at.server.truncations[0][0], 0)]
@@ -153,7 +206,13 @@ def test_case_10_where_the_socket_takes_nothing_audio_waits_or_the_oldest_goes(r
     async def main():
         gate = Gate()
         async with desk(
-            AGENT, Reply(Say("Well."), gate), config={"model_settings": {"turn_detection": {"type": "server_vad", "interrupt_response": False}}}
+            AGENT,
+            Reply(Say("Well."), gate),
+            config={
+                "model_settings": {
+                    "turn_detection": {"type": "server_vad", "interrupt_response": False}
+                }
+            },
         ) as at:
             await at.session.send_message("hi")
             await gate.reached.wait()
@@ -168,13 +227,19 @@ def test_case_10_where_the_socket_takes_nothing_audio_waits_or_the_oldest_goes(r
             await at.heard.until_shown("agent_end")
             after = [one["type"] for one in at.server.sent()][3:]
             assert after.index("response.cancel") < after.index("input_audio_buffer.append")
-        async with desk(AGENT, config={"input_overflow": "drop_oldest", "model_settings": {"turn_detection": None}}) as at:
+        async with desk(
+            AGENT,
+            config={"input_overflow": "drop_oldest", "model_settings": {"turn_detection": None}},
+        ) as at:
             at.session._core.outbox._open = False
             for number in range(1, 31):
                 await at.session.send_audio(bytes([number, 0]) * 2_400)
             at.session._core.outbox.resume()
             await at.server.until(lambda: at.server.received_audio >= 96_000)
-            assert [base64.b64decode(one["audio"])[0] for one in at.server.sent("input_audio_buffer.append")] == list(range(11, 31))
+            assert [
+                base64.b64decode(one["audio"])[0]
+                for one in at.server.sent("input_audio_buffer.append")
+            ] == list(range(11, 31))
 
     run(main())
 
@@ -194,7 +259,9 @@ def test_case_11_a_session_is_closed_from_everywhere_and_sends_nothing_behind_it
                 await sessions[0].close()
 
         for hooks, wanted in ((None, [hang_up]), (Closing(), [tool(name="wait")(_wait)])):
-            async with desk(RealtimeAgent("a", tools=wanted), Reply(Call(wanted[0].name)), hooks=hooks) as at:
+            async with desk(
+                RealtimeAgent("a", tools=wanted), Reply(Call(wanted[0].name)), hooks=hooks
+            ) as at:
                 sessions[:] = [at.session]
                 await at.session.send_message("bye")
                 await at.heard.task
@@ -219,12 +286,17 @@ async def _wait() -> str:
 
 def test_case_12_a_clean_close_by_the_server_ends_the_iteration_without_an_error(run):
     async def main():
-        async with desk(AGENT, Reply(Say("Bye.")), faults=[Fault(1000, "response.done", "server", after=True)]) as at:
+        async with desk(
+            AGENT, Reply(Say("Bye.")), faults=[Fault(1000, "response.done", "server", after=True)]
+        ) as at:
             await at.session.send_message("hi")
             await at.heard.task
             assert at.heard.error is None
             assert at.heard.kinds()[-1] == "agent_end"
-            assert [event.data.type for event in at.heard.of("raw_model_event")][-2:] == ["connection_status", "end_of_stream"]
+            assert [event.data.type for event in at.heard.of("raw_model_event")][-2:] == [
+                "connection_status",
+                "end_of_stream",
+            ]
             await at.session.wait_closed()
 
     run(main())
@@ -282,11 +354,18 @@ def test_sending_from_a_thread_keeps_the_order_of_one_sender(run):
     async def main():
         async with desk(AGENT, config={"model_settings": {"turn_detection": None}}) as at:
             results = []
-            thread = threading.Thread(target=lambda: results.extend(at.session.send_audio_nowait(bytes([n, 0])) for n in range(1, 100)))
+            thread = threading.Thread(
+                target=lambda: results.extend(
+                    at.session.send_audio_nowait(bytes([n, 0])) for n in range(1, 100)
+                )
+            )
             thread.start()
             await asyncio.to_thread(thread.join)
             await at.server.until_sent("input_audio_buffer.append", 99)
-            assert [base64.b64decode(one["audio"])[0] for one in at.server.sent("input_audio_buffer.append")] == list(range(1, 100))
+            assert [
+                base64.b64decode(one["audio"])[0]
+                for one in at.server.sent("input_audio_buffer.append")
+            ] == list(range(1, 100))
 
     run(main())
 
@@ -295,7 +374,7 @@ def test_a_session_that_is_garbage_without_close_warns(run):
     import gc
 
     async def main():
-        from understudy.actors.realtime import ScriptedRealtimeModel
+        from offbook.actors.realtime import ScriptedRealtimeModel
 
         session = await RealtimeRunner(AGENT, model=ScriptedRealtimeModel()).run()
         await session.enter()

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import pytest
 from pydantic import BaseModel
 
+from offbook.actors import tool
+from offbook.actors.realtime import RealtimeAgent, RealtimeModelToolCallEvent
+from offbook.actors.realtime.local import Call, Fault, Gate, Reply, Say, silence, speech
+from offbook.runtime import AgentError
+from offbook.runtime.testing import ManualClock
 from tests.doubles.realtime import desk, until
-from understudy.actors import tool
-from understudy.actors.realtime import RealtimeAgent, RealtimeModelToolCallEvent
-from understudy.actors.realtime.local import Call, Fault, Gate, Reply, Say, silence, speech
-from understudy.runtime import AgentError
-from understudy.runtime.testing import ManualClock
 
 
 class Work:
@@ -48,7 +48,11 @@ def agent_with(*tools):
 def test_case_23_three_calls_of_one_response_run_at_once_and_are_answered_by_one(run):
     async def main():
         work = Work()
-        async with desk(agent_with(work.tool), Reply(work.call("a"), work.call("b"), work.call("c")), Reply(Say("All done."))) as at:
+        async with desk(
+            agent_with(work.tool),
+            Reply(work.call("a"), work.call("b"), work.call("c")),
+            Reply(Say("All done.")),
+        ) as at:
             await at.session.send_message("go")
             await work.until_begun(3)
             for key in "cab":
@@ -64,7 +68,12 @@ def test_case_23_three_calls_of_one_response_run_at_once_and_are_answered_by_one
 def test_tools_are_called_one_after_the_other_if_the_config_says_so(run):
     async def main():
         work = Work()
-        async with desk(agent_with(work.tool), Reply(work.call("a"), work.call("b")), Reply(Say("Done.")), config={"async_tool_calls": False}) as at:
+        async with desk(
+            agent_with(work.tool),
+            Reply(work.call("a"), work.call("b")),
+            Reply(Say("Done.")),
+            config={"async_tool_calls": False},
+        ) as at:
             await at.session.send_message("go")
             await work.until_begun()
             await at.heard.until_shown("agent_end")
@@ -81,7 +90,13 @@ def test_case_24_a_slow_call_becomes_background_and_a_background_tool_is_never_w
     async def main():
         clock, work, aside = ManualClock(), Work(), Work("aside")
         reply = Reply(work.call("quick"), work.call("slow"), aside.call("aside"))
-        async with desk(agent_with(work.tool, aside.tool), reply, otherwise=Reply(Say("Well.")), clock=clock, config={"background_tools": ["aside"]}) as at:
+        async with desk(
+            agent_with(work.tool, aside.tool),
+            reply,
+            otherwise=Reply(Say("Well.")),
+            clock=clock,
+            config={"background_tools": ["aside"]},
+        ) as at:
             await at.session.send_message("go")
             await work.until_begun(2)
             await aside.until_begun()
@@ -103,7 +118,11 @@ def test_case_24_a_slow_call_becomes_background_and_a_background_tool_is_never_w
 def test_case_25_a_result_that_comes_during_a_barge_in_is_sent_and_the_tool_is_not_run_again(run):
     async def main():
         work, gate = Work(), Gate()
-        async with desk(agent_with(work.tool), Reply(work.call("a"), Say("Meanwhile", ms=3_000), gate), otherwise=Reply(Say("Here it is."))) as at:
+        async with desk(
+            agent_with(work.tool),
+            Reply(work.call("a"), Say("Meanwhile", ms=3_000), gate),
+            otherwise=Reply(Say("Here it is.")),
+        ) as at:
             await at.session.send_message("go")
             await work.until_begun()
             await at.heard.until_shown("audio")
@@ -129,7 +148,12 @@ def test_case_26_a_tool_is_cancelled_by_a_barge_in_only_if_the_config_says_so(ru
             ({"work": "cancel"}, [("a", "cancelled: the user interrupted")]),
         ):
             work = Work()
-            async with desk(agent_with(work.tool), Reply(work.call("a")), otherwise=Reply(Say("Yes.")), config={"tool_interrupt": rule}) as at:
+            async with desk(
+                agent_with(work.tool),
+                Reply(work.call("a")),
+                otherwise=Reply(Say("Yes.")),
+                config={"tool_interrupt": rule},
+            ) as at:
                 await at.session.send_message("go")
                 await work.until_begun()
                 await at.session.send_audio(speech("stop"))
@@ -153,7 +177,9 @@ def test_case_27_a_call_that_was_not_complete_when_its_response_was_cancelled_ne
             await gate.event.wait()
 
         fault = Fault(hold, "response.function_call_arguments.delta", "server")
-        async with desk(agent_with(work.tool), Reply(work.call("a")), Reply(Say("Yes?")), faults=[fault]) as at:
+        async with desk(
+            agent_with(work.tool), Reply(work.call("a")), Reply(Say("Yes?")), faults=[fault]
+        ) as at:
             await at.session.send_message("go")
             await gate.reached.wait()
             await at.session.send_audio(speech("no"))
@@ -181,7 +207,10 @@ def test_case_28_the_id_of_a_call_is_its_identity(run):
             ):
                 await at.session.on_event(event)
             await at.heard.until_shown("error", 2)
-            assert [event.code for event in at.heard.of("error")] == ["tool_call_id_reused", "invalid_tool_call"]
+            assert [event.code for event in at.heard.of("error")] == [
+                "tool_call_id_reused",
+                "invalid_tool_call",
+            ]
             assert at.outputs() == [("c", "2")]
             assert len(at.heard.of("tool_start")) == 1
 
@@ -191,7 +220,9 @@ def test_case_28_the_id_of_a_call_is_its_identity(run):
 def test_case_29_an_output_that_could_not_be_sent_is_sent_once_later(run):
     async def main():
         work = Work()
-        async with desk(agent_with(work.tool), Reply(work.call("a")), otherwise=Reply(Say("Done."))) as at:
+        async with desk(
+            agent_with(work.tool), Reply(work.call("a")), otherwise=Reply(Say("Done."))
+        ) as at:
             await at.session.send_message("go")
             await work.until_begun()
             await at.heard.until_shown("agent_end")
@@ -210,7 +241,9 @@ def test_case_29_an_output_that_could_not_be_sent_is_sent_once_later(run):
 
 def test_case_30_an_unknown_tool_is_told_to_the_model_with_those_there_are(run):
     async def main():
-        async with desk(agent_with(Work().tool), Reply(Call("nothing", call_id="c")), Reply(Say("Sorry."))) as at:
+        async with desk(
+            agent_with(Work().tool), Reply(Call("nothing", call_id="c")), Reply(Say("Sorry."))
+        ) as at:
             await at.ask("go", 2)
             ((_, output),) = at.outputs()
             assert "work" in output
@@ -246,7 +279,9 @@ def test_case_31_what_a_tool_returns_is_text_or_json(run, result, output):
             """Give."""
             return result
 
-        async with desk(agent_with(give), Reply(Call("give", call_id="c")), Reply(Say("Yes."))) as at:
+        async with desk(
+            agent_with(give), Reply(Call("give", call_id="c")), Reply(Say("Yes."))
+        ) as at:
             await at.ask("go", 2)
             assert at.outputs() == [("c", output)]
 
@@ -272,8 +307,15 @@ def test_case_31_a_tool_that_fails_is_told_to_the_model_and_the_session_goes_on(
             """Long."""
             return "x" * 1_000_000
 
-        calls = (Call("fails", call_id="f"), Call("hangs", call_id="h"), Call("long", call_id="l"), Call("fails", '{"x": 1}', "a"))
-        async with desk(agent_with(fails, hangs, long), Reply(*calls), Reply(Say("Well.")), clock=clock) as at:
+        calls = (
+            Call("fails", call_id="f"),
+            Call("hangs", call_id="h"),
+            Call("long", call_id="l"),
+            Call("fails", '{"x": 1}', "a"),
+        )
+        async with desk(
+            agent_with(fails, hangs, long), Reply(*calls), Reply(Say("Well.")), clock=clock
+        ) as at:
             await at.session.send_message("go")
             await at.heard.until_shown("tool_start", 4)
             clock.advance(2)
@@ -296,7 +338,9 @@ def test_case_31_a_tool_that_fails_ends_the_session_if_the_config_says_so(run):
             """Fail."""
             raise ValueError("no")
 
-        async with desk(agent_with(fails), Reply(Call("fails")), config={"on_tool_error": "raise"}) as at:
+        async with desk(
+            agent_with(fails), Reply(Call("fails")), config={"on_tool_error": "raise"}
+        ) as at:
             await at.session.send_message("go")
             await at.heard.task
             assert isinstance(at.heard.error, AgentError)

@@ -1,16 +1,38 @@
-"""`RemoteAgent`, asked over real HTTP at a server that was made with the official SDK: in workflows, as a sub-agent, as a tool, in a Supervisor, in a session."""
+"""`RemoteAgent`, asked over real HTTP at a server that was made with the official SDK: in
+workflows, as a sub-agent, as a tool, in a Supervisor, in a session.
+"""
 
 import subprocess
 import sys
 
 import pytest
 
+from offbook.actors import ChatModelAgent, Loop, Parallel, RemoteAgent, Sequential, Supervisor
+from offbook.runtime import (
+    AgentEvent,
+    CustomAction,
+    FilePart,
+    MemoryStore,
+    Message,
+    RunCancelled,
+    Runner,
+    ScriptedModel,
+    TextPart,
+    ToolCalls,
+    UsageError,
+)
+from offbook.runtime.a2a import (
+    A2AClient,
+    A2AMessage,
+    Artifact,
+    ClientLimits,
+    RemoteTaskError,
+    Status,
+    TaskStatus,
+)
+from offbook.runtime.a2a import TextPart as WireText
+from offbook.runtime.a2a.conversion import card_from_wire
 from tests.doubles.a2a_servers import SdkServer, data, text
-from understudy.actors import ChatModelAgent, Loop, Parallel, RemoteAgent, Sequential, Supervisor
-from understudy.runtime import AgentEvent, CustomAction, FilePart, MemoryStore, Message, RunCancelled, Runner, ScriptedModel, TextPart, ToolCalls, UsageError
-from understudy.runtime.a2a import A2AClient, A2AMessage, Artifact, ClientLimits, RemoteTaskError, Status, TaskStatus
-from understudy.runtime.a2a import TextPart as WireText
-from understudy.runtime.a2a.conversion import card_from_wire
 
 
 async def echoes(job):
@@ -26,7 +48,9 @@ async def echoes(job):
     if job.said.startswith("finish"):
         return await updater.complete(updater.new_agent_message([text("the end says it")]))
     for index, word in enumerate(("heard: ", job.said)):
-        await updater.add_artifact([text(word)], artifact_id="out", name="out", append=bool(index), last_chunk=index == 1)
+        await updater.add_artifact(
+            [text(word)], artifact_id="out", name="out", append=bool(index), last_chunk=index == 1
+        )
     await updater.complete()
 
 
@@ -41,7 +65,11 @@ def remote(server, **options):
 
 
 def said(result):
-    return [(event.agent_name, event.message.role, event.message.text) for event in result.events if event.message is not None]
+    return [
+        (event.agent_name, event.message.role, event.message.text)
+        for event in result.events
+        if event.message is not None
+    ]
 
 
 def test_an_artifact_is_a_message(run, server):
@@ -62,7 +90,9 @@ def test_a_plain_message_is_a_message(run, server):
 
 def test_what_the_end_of_the_task_says_is_a_message(run, server):
     async def main():
-        assert said(await Runner(remote(server)).query("finish")) == [("Remote", "assistant", "the end says it")]
+        assert said(await Runner(remote(server)).query("finish")) == [
+            ("Remote", "assistant", "the end says it")
+        ]
 
     run(main())
 
@@ -70,7 +100,9 @@ def test_what_the_end_of_the_task_says_is_a_message(run, server):
 def test_what_it_says_while_it_works_is_no_message(run):
     async def main(server):
         result = await Runner(remote(server)).query("hello")
-        assert [event.action for event in result.events if event.action is not None] == [CustomAction(Status("at work"))]
+        assert [event.action for event in result.events if event.action is not None] == [
+            CustomAction(Status("at work"))
+        ]
 
     with SdkServer(echoes) as server:
         run(main(server))
@@ -79,14 +111,21 @@ def test_what_it_says_while_it_works_is_no_message(run):
 def test_streaming_shows_pieces_before_the_message(run):
     async def main(server):
         events = [event async for event in Runner(remote(server)).query("hello", streaming=True)]
-        shown = [event.delta.content if event.delta else event.text for event in events if event.delta or event.message]
+        shown = [
+            event.delta.content if event.delta else event.text
+            for event in events
+            if event.delta or event.message
+        ]
         assert shown == ["heard: ", "hello", "heard: hello"]
 
     with SdkServer(echoes) as server:
         run(main(server))
 
 
-@pytest.mark.parametrize(("query", "state", "what"), [("fail", "failed", "failed: no such thing"), ("reject", "rejected", "was rejected: not mine")])
+@pytest.mark.parametrize(
+    ("query", "state", "what"),
+    [("fail", "failed", "failed: no such thing"), ("reject", "rejected", "was rejected: not mine")],
+)
 def test_a_task_that_fails_or_is_rejected_is_an_error_event(run, server, query, state, what):
     async def main():
         events = [event async for event in Runner(remote(server)).query(query)]
@@ -101,9 +140,14 @@ def test_a_task_that_fails_or_is_rejected_is_an_error_event(run, server, query, 
 def test_it_stands_in_a_sequential_and_what_it_says_is_told_to_the_next(run, server):
     async def main():
         model = ScriptedModel([Message.assistant("noted")])
-        agent = Sequential(name="Both", sub_agents=[remote(server), ChatModelAgent(name="Next", model=model)])
+        agent = Sequential(
+            name="Both", sub_agents=[remote(server), ChatModelAgent(name="Next", model=model)]
+        )
         result = await Runner(agent).query("hello")
-        assert said(result) == [("Remote", "assistant", "heard: hello"), ("Next", "assistant", "noted")]
+        assert said(result) == [
+            ("Remote", "assistant", "heard: hello"),
+            ("Next", "assistant", "noted"),
+        ]
         assert model.requests[0].messages[-1].text == "For context: [Remote] said: heard: hello."
 
     run(main())
@@ -111,9 +155,13 @@ def test_it_stands_in_a_sequential_and_what_it_says_is_told_to_the_next(run, ser
 
 def test_it_stands_in_a_parallel_and_many_run_at_once(run, server):
     async def main():
-        agent = Parallel(name="All", sub_agents=[remote(server, name=f"R{index}") for index in range(5)])
+        agent = Parallel(
+            name="All", sub_agents=[remote(server, name=f"R{index}") for index in range(5)]
+        )
         result = await Runner(agent).query("hello")
-        assert sorted(said(result)) == [(f"R{index}", "assistant", "heard: hello") for index in range(5)]
+        assert sorted(said(result)) == [
+            (f"R{index}", "assistant", "heard: hello") for index in range(5)
+        ]
 
     run(main())
 
@@ -121,11 +169,16 @@ def test_it_stands_in_a_parallel_and_many_run_at_once(run, server):
 def test_it_stands_in_a_loop_in_one_context(run):
     async def main(server):
         model = ScriptedModel([Message.assistant("first"), Message.assistant("second")])
-        agent = Loop(name="L", sub_agents=[ChatModelAgent(name="Asks", model=model), remote(server)], max_iterations=2)
+        agent = Loop(
+            name="L",
+            sub_agents=[ChatModelAgent(name="Asks", model=model), remote(server)],
+            max_iterations=2,
+        )
         result = await Runner(agent).query("hello")
         assert [text for who, _, text in said(result) if who == "Remote"] == [
             "heard: hello\nFor context: [Asks] said: first.",
-            "heard: For context: [Asks] said: second.",  # what is new: the rest is in the context over there
+            # What is new: the rest is in the context over there.
+            "heard: For context: [Asks] said: second.",
         ]
         assert len(contexts) == 2
         assert len(set(contexts)) == 1
@@ -154,7 +207,9 @@ def test_it_takes_over_by_a_transfer(run, server):
 
 def test_it_is_a_tool(run, server):
     async def main():
-        model = ScriptedModel([ToolCalls(("Remote", {"request": "from the tool"})), Message.assistant("done")])
+        model = ScriptedModel(
+            [ToolCalls(("Remote", {"request": "from the tool"})), Message.assistant("done")]
+        )
         agent = ChatModelAgent(name="Outer", model=model, tools=[remote(server).as_tool()])
         result = await Runner(agent).query("hello")
         assert said(result)[1] == ("Outer", "tool", "heard: from the tool")
@@ -164,10 +219,21 @@ def test_it_is_a_tool(run, server):
 
 def test_it_works_for_a_supervisor_and_hands_back(run, server):
     async def main():
-        model = ScriptedModel([ToolCalls(("transfer_to_agent", {"agent_name": "Remote"})), Message.assistant("all done")])
-        team = Supervisor(supervisor=ChatModelAgent(name="Boss", model=model), sub_agents=[remote(server)])
+        model = ScriptedModel(
+            [
+                ToolCalls(("transfer_to_agent", {"agent_name": "Remote"})),
+                Message.assistant("all done"),
+            ]
+        )
+        team = Supervisor(
+            supervisor=ChatModelAgent(name="Boss", model=model), sub_agents=[remote(server)]
+        )
         result = await Runner(team).query("hello")
-        assert [event.run_path for event in result.events if event.message is not None][-1] == ("Boss", "Remote", "Boss")
+        assert [event.run_path for event in result.events if event.message is not None][-1] == (
+            "Boss",
+            "Remote",
+            "Boss",
+        )
         assert result.text == "all done"
 
     run(main())
@@ -206,15 +272,22 @@ def test_files_and_data_become_parts_and_output(run):
         updater = await job.begin()
         assert job.message.parts[1].raw == b"\0\1"
         await updater.add_artifact([data({"n": 3})], artifact_id="d", last_chunk=True)
-        await updater.add_artifact([text("see"), job.message.parts[1]], artifact_id="f", last_chunk=True)
+        await updater.add_artifact(
+            [text("see"), job.message.parts[1]], artifact_id="f", last_chunk=True
+        )
         await updater.complete()
 
     async def main(server):
-        question = Message.user(["look", FilePart(data=b"\0\1", media_type="application/x-y", name="f.bin")])
+        question = Message.user(
+            ["look", FilePart(data=b"\0\1", media_type="application/x-y", name="f.bin")]
+        )
         result = await Runner(remote(server)).run([question])
         messages = [event for event in result.events if event.message is not None]
         assert (messages[0].custom_output, messages[0].text) == ({"n": 3}, '{"n": 3}')
-        assert messages[1].message.content == (TextPart("see"), FilePart(data=b"\0\1", media_type="application/x-y", name="f.bin"))
+        assert messages[1].message.content == (
+            TextPart("see"),
+            FilePart(data=b"\0\1", media_type="application/x-y", name="f.bin"),
+        )
 
     with SdkServer(makes) as server:
         run(main(server))
@@ -225,10 +298,12 @@ def test_input_converter_makes_the_message(run, server):
         return A2AMessage("user", (WireText(messages[-1].text.upper()),), metadata={"k": 1})
 
     async def main():
-        assert (await Runner(remote(server, input_converter=convert)).query("hello")).text == "heard: HELLO"
+        assert (
+            await Runner(remote(server, input_converter=convert)).query("hello")
+        ).text == "heard: HELLO"
         result = await Runner(remote(server, input_converter=lambda messages: 7)).query("hello")
         assert isinstance(result.error, UsageError)
-        assert "input_converter returned 7: give an A2AMessage" in str(result.error)
+        assert "input_converter returned 7: pass an A2AMessage" in str(result.error)
 
     run(main())
 
@@ -238,10 +313,16 @@ def test_output_converter_makes_the_events(run):
 
     def convert(item):
         kinds.append(type(item))
-        return [AgentEvent.say(item.text + "!"), "and more"] if isinstance(item, Artifact | A2AMessage) else None
+        return (
+            [AgentEvent.say(item.text + "!"), "and more"]
+            if isinstance(item, Artifact | A2AMessage)
+            else None
+        )
 
     async def main(server):
-        result = await Runner(remote(server, output_converter=convert)).query("hello", streaming=True)
+        result = await Runner(remote(server, output_converter=convert)).query(
+            "hello", streaming=True
+        )
         assert [text for _, _, text in said(result)] == ["heard: hello!", "and more"]
         assert kinds == [TaskStatus, Artifact]
         result = await Runner(remote(server, output_converter=lambda item: 7)).query("hello")
@@ -278,7 +359,11 @@ def test_a_run_without_a_message_says_so(run, server):
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [({"url": "agents.example"}, "give the address"), ({"url": "http://x.test", "output_converter": 3}, "give a function"), ({"url": 3}, "AgentCard")],
+    [
+        ({"url": "agents.example"}, "pass the address"),
+        ({"url": "http://x.test", "output_converter": 3}, "pass a function"),
+        ({"url": 3}, "AgentCard"),
+    ],
 )
 def test_what_is_wrong_is_said_when_it_is_made(arguments, said):
     with pytest.raises(UsageError, match=said):
@@ -296,5 +381,8 @@ def test_a_server_that_is_not_there_is_an_error_event(run):
 
 
 def test_importing_the_actors_imports_nothing_of_it():
-    code = "import sys, understudy.actors; assert not {'understudy.runtime.a2a', 'a2a', 'httpx', 'google'} & set(sys.modules)"
+    code = (
+        "import sys, offbook.actors; assert not {'offbook.runtime.a2a', 'a2a', 'httpx', "
+        "'google'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

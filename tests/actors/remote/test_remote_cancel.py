@@ -1,4 +1,6 @@
-"""Cancelling a run cancels the task that it has begun, in a bounded time; a run that another process continues leaves its task alone."""
+"""Cancelling a run cancels the task that it has begun, in a bounded time; a run that another
+process continues leaves its task alone.
+"""
 
 import asyncio
 import threading
@@ -6,10 +8,19 @@ import time
 
 import pytest
 
+from offbook.actors import ChatModelAgent, Loop, RemoteAgent, Sequential
+from offbook.runtime import (
+    ActorSystem,
+    MemoryStore,
+    Message,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    SQLiteStore,
+    ToolCalls,
+)
+from offbook.runtime.a2a import ClientLimits
 from tests.doubles.a2a_servers import RawServer, SdkServer, json_card, send_json, text
-from understudy.actors import ChatModelAgent, Loop, RemoteAgent, Sequential
-from understudy.runtime import ActorSystem, MemoryStore, Message, Runner, RunStatus, ScriptedModel, SQLiteStore, ToolCalls
-from understudy.runtime.a2a import ClientLimits
 
 
 class Works:
@@ -92,7 +103,9 @@ def test_it_is_cancelled_inside_of_a_tool_and_a_workflow(run):
     async def main(server):
         model = ScriptedModel([ToolCalls(("Remote", {"request": "x"})), Message.assistant("never")])
         tooled = ChatModelAgent(name="Outer", model=model, tools=[remote(server).as_tool()])
-        one = Runner(Sequential(name="S", sub_agents=[Loop(name="L", sub_agents=[tooled], max_iterations=1)])).query("go")
+        one = Runner(
+            Sequential(name="S", sub_agents=[Loop(name="L", sub_agents=[tooled], max_iterations=1)])
+        ).query("go")
         await until(agent.begun)
         one.cancel()
         assert (await one).status is RunStatus.CANCELLED
@@ -124,7 +137,12 @@ def test_a_drained_run_leaves_its_task_alone_and_is_continued_with_it(run, tmp_p
 
     async def main(server):
         async with ActorSystem() as system:
-            one = Runner(remote(server), system=system, store=SQLiteStore(tmp_path / "s.db"), durability="step").query("go", run_id="r")
+            one = Runner(
+                remote(server),
+                system=system,
+                store=SQLiteStore(tmp_path / "s.db"),
+                durability="step",
+            ).query("go", run_id="r")
             await until(agent.begun)
             while server.requests[-1][0] == "/.well-known/agent-card.json":
                 await asyncio.sleep(0.002)
@@ -133,7 +151,9 @@ def test_a_drained_run_leaves_its_task_alone_and_is_continued_with_it(run, tmp_p
             assert (await one).status is RunStatus.DRAINED
         assert server.canceled == []
         server.do(agent.gate.set)
-        (found,) = await Runner(remote(server), store=SQLiteStore(tmp_path / "s.db"), durability="step").recover()
+        (found,) = await Runner(
+            remote(server), store=SQLiteStore(tmp_path / "s.db"), durability="step"
+        ).recover()
         assert (await found).text == "done"
         assert len(set(agent.tasks)) == 1
 
@@ -146,7 +166,12 @@ def test_a_system_that_is_left_leaves_the_task_of_a_kept_run_alone(run, tmp_path
 
     async def main(server):
         async with ActorSystem() as system:
-            Runner(remote(server), system=system, store=SQLiteStore(tmp_path / "s.db"), durability="step").query("go", run_id="r")
+            Runner(
+                remote(server),
+                system=system,
+                store=SQLiteStore(tmp_path / "s.db"),
+                durability="step",
+            ).query("go", run_id="r")
             await until(agent.begun)
             await asyncio.sleep(0.2)
         assert server.canceled == []
@@ -162,7 +187,10 @@ def test_a_server_that_does_not_answer_the_cancel_is_not_waited_for_long(run):
         if b"CancelTask" in body:
             await asyncio.Event().wait()
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
-        writer.write(b'data: {"jsonrpc":"2.0","id":"1","result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}}\n\n')
+        writer.write(
+            b"data: "
+            b'{"jsonrpc":"2.0","id":"1","result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}}\n\n'
+        )
         await writer.drain()
         begun.set()
         await asyncio.Event().wait()
@@ -194,11 +222,21 @@ def test_a_task_that_has_just_begun_is_canceled_once_its_id_is_known(run):
             return await send_json(writer, json_card(writer))
         if b"CancelTask" in body:
             canceled.append(body)
-            return await send_json(writer, {"jsonrpc": "2.0", "id": "1", "result": {"id": "late", "status": {"state": "TASK_STATE_CANCELED"}}})
+            return await send_json(
+                writer,
+                {
+                    "jsonrpc": "2.0",
+                    "id": "1",
+                    "result": {"id": "late", "status": {"state": "TASK_STATE_CANCELED"}},
+                },
+            )
         asked.set()
         await gate.wait()
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
-        writer.write(b'data: {"jsonrpc":"2.0","id":"1","result":{"task":{"id":"late","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}}\n\n')
+        writer.write(
+            b"data: "
+            b'{"jsonrpc":"2.0","id":"1","result":{"task":{"id":"late","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}}\n\n'
+        )
         await writer.drain()
         await asyncio.Event().wait()
 

@@ -1,16 +1,44 @@
-"""What a task of another agent asks for is an interrupt of ours: resumed by a message to the same task, after a restart of either side, once."""
+"""What a task of another agent asks for is an interrupt of ours: resumed by a message to the same
+task, after a restart of either side, once.
+"""
 
 import pytest
 
+from offbook.actors import (
+    Approve,
+    ChatModelAgent,
+    Deny,
+    Parallel,
+    RemoteAgent,
+    Sequential,
+    Supervisor,
+)
+from offbook.runtime import (
+    MemoryStore,
+    Message,
+    ResumeError,
+    Runner,
+    ScriptedModel,
+    SQLiteStore,
+    ToolCalls,
+)
+from offbook.runtime.a2a import (
+    A2AMessage,
+    A2ARequestError,
+    AuthRequired,
+    DataPart,
+    RemoteInterrupt,
+    RemoteQuestion,
+    TextPart,
+)
+from offbook.runtime.a2a.conversion import part_from_wire
 from tests.doubles.a2a_servers import SdkServer, data, text
-from understudy.actors import Approve, ChatModelAgent, Deny, Parallel, RemoteAgent, Sequential, Supervisor
-from understudy.runtime import MemoryStore, Message, ResumeError, Runner, ScriptedModel, SQLiteStore, ToolCalls
-from understudy.runtime.a2a import A2AMessage, A2ARequestError, AuthRequired, DataPart, RemoteInterrupt, RemoteQuestion, TextPart
-from understudy.runtime.a2a.conversion import part_from_wire
 
 
 class Asks:
-    """An agent of others that asks something first, and notes what it was told, and in which tasks."""
+    """An agent of others that asks something first, and notes what it was told, and in which
+    tasks.
+    """
 
     def __init__(self, *parts, auth=False, times=1):
         self.parts = parts or (text("which?"),)
@@ -26,7 +54,9 @@ class Asks:
             self.told.append(tuple(part_from_wire(part) for part in job.message.parts))
         if len(self.told) < self.times:
             message = updater.new_agent_message(list(self.parts))
-            return await (updater.requires_auth(message) if self.auth else updater.requires_input(message))
+            return await (
+                updater.requires_auth(message) if self.auth else updater.requires_input(message)
+            )
         await updater.add_artifact([text("got it")], artifact_id="out", last_chunk=True)
         await updater.complete()
 
@@ -56,7 +86,10 @@ def test_input_required_is_an_interrupt_that_says_what_is_asked(run, streaming):
         assert info.task_id
         assert info.context_id
 
-    with SdkServer(Asks(text("which?"), data({"interruptId": "i1", "info": {"n": 3}, "options": ["a", "b"]})), streaming=streaming) as server:
+    with SdkServer(
+        Asks(text("which?"), data({"interruptId": "i1", "info": {"n": 3}, "options": ["a", "b"]})),
+        streaming=streaming,
+    ) as server:
         run(main(server))
 
 
@@ -78,15 +111,41 @@ def test_auth_required_says_that_it_is_credentials(run):
         ("this", (TextPart("this"),)),
         (Message.user("this"), (TextPart("this"),)),
         ([Message.user("one"), "two"], (TextPart("one"), TextPart("two"))),
-        (A2AMessage.user([TextPart("x"), DataPart(1)]), (TextPart("x"), DataPart(1, "application/json"))),
+        (
+            A2AMessage.user([TextPart("x"), DataPart(1)]),
+            (TextPart("x"), DataPart(1, "application/json")),
+        ),
         ({"i1": "a"}, (DataPart({"answer": "a", "interruptId": "i1"}, "application/json"),)),
-        (True, tuple(DataPart({"answer": True, "interruptId": name}, "application/json") for name in ("i1", "i2"))),
-        (Approve(), tuple(DataPart({"answer": True, "interruptId": name}, "application/json") for name in ("i1", "i2"))),
+        (
+            True,
+            tuple(
+                DataPart({"answer": True, "interruptId": name}, "application/json")
+                for name in ("i1", "i2")
+            ),
+        ),
+        (
+            Approve(),
+            tuple(
+                DataPart({"answer": True, "interruptId": name}, "application/json")
+                for name in ("i1", "i2")
+            ),
+        ),
         (
             {"i2": Deny("no")},
-            (DataPart({"answer": {"approved": False, "reason": "no"}, "interruptId": "i2"}, "application/json"),),
+            (
+                DataPart(
+                    {"answer": {"approved": False, "reason": "no"}, "interruptId": "i2"},
+                    "application/json",
+                ),
+            ),
         ),
-        ({"other": 1}, tuple(DataPart({"answer": {"other": 1}, "interruptId": name}, "application/json") for name in ("i1", "i2"))),
+        (
+            {"other": 1},
+            tuple(
+                DataPart({"answer": {"other": 1}, "interruptId": name}, "application/json")
+                for name in ("i1", "i2")
+            ),
+        ),
     ],
 )
 def test_an_answer_is_a_text_messages_or_what_is_named_by_ids(run, answer, parts):
@@ -103,7 +162,10 @@ def test_an_answer_is_a_text_messages_or_what_is_named_by_ids(run, answer, parts
         run(main(server))
 
 
-@pytest.mark.parametrize(("answer", "part"), [(None, TextPart("continue")), ({"k": 1}, DataPart({"k": 1}, "application/json"))])
+@pytest.mark.parametrize(
+    ("answer", "part"),
+    [(None, TextPart("continue")), ({"k": 1}, DataPart({"k": 1}, "application/json"))],
+)
 def test_an_answer_to_a_question_without_ids_goes_as_it_is(run, answer, part):
     agent = Asks()
 
@@ -124,7 +186,10 @@ def test_an_answer_that_cannot_travel_is_refused_and_nothing_is_sent(run):
         runner = Runner(remote(server), store=MemoryStore())
         await runner.query("go", checkpoint_id="c")
         result = await runner.resume("c", data=2**60)
-        assert "agent 'Remote': the answer cannot be sent: data is 1152921504606846976: numbers of more than 53 bits" in str(result.error)
+        assert (
+            "agent 'Remote': the answer cannot be sent: data is 1152921504606846976: numbers "
+            "of more than 53 bits" in str(result.error)
+        )
         assert agent.told == []
 
     with SdkServer(agent) as server:
@@ -154,13 +219,19 @@ def test_both_sides_may_be_restarted_in_between(run, tmp_path, streaming):
         store, port = server.store, server.port
 
         async def first():
-            assert (await Runner(remote(server), store=SQLiteStore(tmp_path / "s.db")).query("go", checkpoint_id="c")).status == "interrupted"
+            assert (
+                await Runner(remote(server), store=SQLiteStore(tmp_path / "s.db")).query(
+                    "go", checkpoint_id="c"
+                )
+            ).status == "interrupted"
 
         run(first())
     with SdkServer(agent, streaming=streaming, store=store, port=port) as server:
 
         async def second():
-            result = await Runner(remote(server), store=SQLiteStore(tmp_path / "s.db")).resume("c", data="this")
+            result = await Runner(remote(server), store=SQLiteStore(tmp_path / "s.db")).resume(
+                "c", data="this"
+            )
             assert result.text == "got it"
 
         run(second())
@@ -195,7 +266,8 @@ def test_an_interrupt_is_answered_once(run):
         assert (await runner.resume("c", data="this")).text == "got it"
         with pytest.raises(ResumeError, match="already answered"):
             await runner.resume("c", data="that")
-        again = await runner.resume("c@1", data="that")  # on purpose: but the task has ended, and takes no other answer
+        # On purpose: but the task has ended, and takes no other answer.
+        again = await runner.resume("c@1", data="that")
         assert isinstance(again.error, A2ARequestError)
         assert agent.told == [(TextPart("this"),)]
 
@@ -273,15 +345,35 @@ def test_two_in_a_parallel_ask_and_each_is_answered(run):
 
 def test_it_asks_through_a_tool_a_supervisor_and_a_sequential(run):
     async def main(server):
-        boss = ScriptedModel([ToolCalls(("transfer_to_agent", {"agent_name": "Remote"})), Message.assistant("closing")])
-        team = Supervisor(supervisor=ChatModelAgent(name="Boss", model=boss), sub_agents=[remote(server)])
+        boss = ScriptedModel(
+            [
+                ToolCalls(("transfer_to_agent", {"agent_name": "Remote"})),
+                Message.assistant("closing"),
+            ]
+        )
+        team = Supervisor(
+            supervisor=ChatModelAgent(name="Boss", model=boss), sub_agents=[remote(server)]
+        )
         outer = ScriptedModel([ToolCalls(("Tooled", {"request": "x"})), Message.assistant("end")])
-        agent = Sequential(name="S", sub_agents=[team, ChatModelAgent(name="Outer", model=outer, tools=[remote(server, name="Tooled").as_tool()])])
+        agent = Sequential(
+            name="S",
+            sub_agents=[
+                team,
+                ChatModelAgent(
+                    name="Outer", model=outer, tools=[remote(server, name="Tooled").as_tool()]
+                ),
+            ],
+        )
         runner = Runner(agent, store=MemoryStore())
         result = await runner.query("go", checkpoint_id="c")
         assert [step.name for step in result.interrupts[0].address] == ["S", "Boss", "Remote"]
         result = await runner.resume("c", data="one")
-        assert [step.name for step in result.interrupts[0].address] == ["S", "Outer", "Tooled", "Tooled"]
+        assert [step.name for step in result.interrupts[0].address] == [
+            "S",
+            "Outer",
+            "Tooled",
+            "Tooled",
+        ]
         result = await runner.resume("c", data="two")
         assert result.text == "end"
         boss.assert_done()

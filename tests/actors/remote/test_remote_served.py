@@ -1,13 +1,24 @@
-"""An agent of ours that is served by `a2a_app`, and asked by a `RemoteAgent`: both ends are this package's, and real HTTP is between them."""
+"""An agent of ours that is served by `a2a_app`, and asked by a `RemoteAgent`: both ends are this
+package's, and real HTTP is between them.
+"""
 
 import asyncio
 
 import pytest
 
-from tests.doubles.a2a import scripted, serving
-from understudy.actors import ChatModelAgent, RemoteAgent, Supervisor, tool
-from understudy.runtime import AgentEvent, CustomAction, MemoryStore, Message, Runner, RunStatus, ScriptedModel, SQLiteStore, ToolCalls
-from understudy.runtime.a2a import (
+from offbook.actors import ChatModelAgent, RemoteAgent, Supervisor, tool
+from offbook.runtime import (
+    AgentEvent,
+    CustomAction,
+    MemoryStore,
+    Message,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    SQLiteStore,
+    ToolCalls,
+)
+from offbook.runtime.a2a import (
     ArtifactUpdate,
     AuthRequired,
     BearerTokens,
@@ -20,6 +31,7 @@ from understudy.runtime.a2a import (
     Status,
     a2a_app,
 )
+from tests.doubles.a2a import scripted, serving
 
 
 @pytest.fixture(params=["JSONRPC", "HTTP+JSON"])
@@ -37,11 +49,18 @@ def messages(result):
 
 def test_what_an_agent_says_arrives_in_pieces_and_whole(run, transport):
     async def main():
-        served = ChatModelAgent(name="Served", description="says", model=ScriptedModel([Message.assistant("one two three four")]))
+        served = ChatModelAgent(
+            name="Served",
+            description="says",
+            model=ScriptedModel([Message.assistant("one two three four")]),
+        )
         async with serving(a2a_app(served)) as url:
             agent = remote(url, transport=transport)
             events = [event async for event in Runner(agent).query("go", streaming=True)]
-            assert "".join(event.delta.content for event in events if event.delta) == "one two three four"
+            assert (
+                "".join(event.delta.content for event in events if event.delta)
+                == "one two three four"
+            )
             assert [event.text for event in events if event.message] == ["one two three four"]
             await agent.aclose()
 
@@ -60,7 +79,13 @@ def test_all_that_an_agent_may_say_to_agent2agent_arrives(run, transport):
                 yield ArtifactUpdate("report", ["one "], last=False)
                 yield ArtifactUpdate("report", ["two"], append=True)
                 yield ArtifactUpdate("data", [DataPart({"n": 1, "x": 0.5})])
-                yield ArtifactUpdate("file", [FilePart(data=b"\0\1", media_type="application/pdf", name="f.pdf"), FilePart("https://x.test/y")])
+                yield ArtifactUpdate(
+                    "file",
+                    [
+                        FilePart(data=b"\0\1", media_type="application/pdf", name="f.pdf"),
+                        FilePart("https://x.test/y"),
+                    ],
+                )
 
     async def main():
         async with serving(a2a_app(scripted(play))) as url:
@@ -73,8 +98,13 @@ def test_all_that_an_agent_may_say_to_agent2agent_arrives(run, transport):
             result = await runner.query("make")
             made = messages(result)
             assert made[0].text == "one two"
-            assert [event.custom_output for event in result.events if event.custom_output] == [{"n": 1, "x": 0.5}]
-            assert [(part.data, part.url, part.name) for part in made[2].content] == [(b"\0\1", None, "f.pdf"), (None, "https://x.test/y", None)]
+            assert [event.custom_output for event in result.events if event.custom_output] == [
+                {"n": 1, "x": 0.5}
+            ]
+            assert [(part.data, part.url, part.name) for part in made[2].content] == [
+                (b"\0\1", None, "f.pdf"),
+                (None, "https://x.test/y", None),
+            ]
             assert CustomAction(Status("at work")) in [event.action for event in result.events]
             await agent.aclose()
 
@@ -92,9 +122,13 @@ def test_an_interrupt_is_answered_by_its_id_after_a_restart_of_both_sides(run, t
         yield f"took {context.resume.data}"
 
     async def first():
-        async with serving(a2a_app(scripted(play), store=SQLiteStore(tmp_path / "served.db"))) as url:
+        async with serving(
+            a2a_app(scripted(play), store=SQLiteStore(tmp_path / "served.db"))
+        ) as url:
             agent = remote(url, transport=transport)
-            result = await Runner(agent, store=SQLiteStore(tmp_path / "own.db")).query("go", checkpoint_id="c")
+            result = await Runner(agent, store=SQLiteStore(tmp_path / "own.db")).query(
+                "go", checkpoint_id="c"
+            )
             info = result.interrupts[0].info
             assert isinstance(info, RemoteInterrupt)
             assert (info.text, info.questions[0].options) == ("which?", ["a", "b"])
@@ -102,9 +136,13 @@ def test_an_interrupt_is_answered_by_its_id_after_a_restart_of_both_sides(run, t
             return int(url.rsplit(":", 1)[1]), info.questions[0].id
 
     async def second(answer):
-        async with serving(a2a_app(scripted(play), store=SQLiteStore(tmp_path / "served.db"))) as url:
+        async with serving(
+            a2a_app(scripted(play), store=SQLiteStore(tmp_path / "served.db"))
+        ) as url:
             agent = remote(url, transport=transport)
-            result = await Runner(agent, store=SQLiteStore(tmp_path / "own.db")).resume("c", data=answer)
+            result = await Runner(agent, store=SQLiteStore(tmp_path / "own.db")).resume(
+                "c", data=answer
+            )
             assert result.text == "took a"
             await agent.aclose()
 
@@ -113,7 +151,9 @@ def test_an_interrupt_is_answered_by_its_id_after_a_restart_of_both_sides(run, t
     assert told == ["a"]
 
 
-@pytest.mark.parametrize(("answer", "said"), [("approve", "paid"), (True, "paid"), ("no", "denied")])
+@pytest.mark.parametrize(
+    ("answer", "said"), [("approve", "paid"), (True, "paid"), ("no", "denied")]
+)
 def test_a_tool_that_needs_approval_over_there_is_approved_from_here(run, answer, said):
     paid = []
 
@@ -127,7 +167,12 @@ def test_a_tool_that_needs_approval_over_there_is_approved_from_here(run, answer
         return Message.assistant("paid" if request.messages[-1].text == "paid" else "denied")
 
     async def main():
-        served = ChatModelAgent(name="Cashier", description="pays", model=ScriptedModel([ToolCalls(pay={"euros": 7}), last]), tools=[pay])
+        served = ChatModelAgent(
+            name="Cashier",
+            description="pays",
+            model=ScriptedModel([ToolCalls(pay={"euros": 7}), last]),
+            tools=[pay],
+        )
         async with serving(a2a_app(served, store=MemoryStore())) as url:
             agent = remote(url)
             runner = Runner(agent, store=MemoryStore())
@@ -197,9 +242,19 @@ def test_one_service_asks_another_and_its_question_goes_all_the_way(run):
         async with serving(a2a_app(scripted(asks, name="Third"), store=MemoryStore())) as third:
             middle = remote(third, name="Middle", description="asks the third")
             async with serving(a2a_app(middle, store=MemoryStore())) as second:
-                boss = ScriptedModel([ToolCalls(("transfer_to_agent", {"agent_name": "Remote"})), Message.assistant("closing")])
+                boss = ScriptedModel(
+                    [
+                        ToolCalls(("transfer_to_agent", {"agent_name": "Remote"})),
+                        Message.assistant("closing"),
+                    ]
+                )
                 agent = remote(second)
-                runner = Runner(Supervisor(supervisor=ChatModelAgent(name="Boss", model=boss), sub_agents=[agent]), store=MemoryStore())
+                runner = Runner(
+                    Supervisor(
+                        supervisor=ChatModelAgent(name="Boss", model=boss), sub_agents=[agent]
+                    ),
+                    store=MemoryStore(),
+                )
                 waiting = await runner.query("go", checkpoint_id="c")
                 assert waiting.interrupts[0].info.text == "which one?"
                 result = await runner.resume("c", data="blue")
@@ -239,7 +294,9 @@ def test_events_of_an_agent_over_there_are_of_the_remote_agent_here(run):
         async with serving(a2a_app(scripted(play, name="Inner"))) as url:
             agent = remote(url)
             result = await Runner(agent).query("go")
-            assert [(event.agent_name, event.run_path) for event in result.events if event.message] == [("Remote", ("Remote",))]
+            assert [
+                (event.agent_name, event.run_path) for event in result.events if event.message
+            ] == [("Remote", ("Remote",))]
             await agent.aclose()
 
     run(main())

@@ -1,4 +1,6 @@
-"""Streams that break off, servers that are restarted, processes that are killed: the same task is taken up, and nothing is shown twice or lost."""
+"""Streams that break off, servers that are restarted, processes that are killed: the same task is
+taken up, and nothing is shown twice or lost.
+"""
 
 import asyncio
 import json
@@ -10,16 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from offbook.actors import RemoteAgent
+from offbook.runtime import MemoryStore, Runner, SQLiteStore
+from offbook.runtime.a2a import A2AConnectionError, A2AProtocolError, ClientLimits
 from tests.doubles.a2a_servers import RawServer, SdkServer, json_card, send_json, text
-from understudy.actors import RemoteAgent
-from understudy.runtime import MemoryStore, Runner, SQLiteStore
-from understudy.runtime.a2a import A2AConnectionError, A2AProtocolError, ClientLimits
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "a2a_killed.py"
 
 
 class Steps:
-    """An agent of others that makes an artifact each time that its gate is opened, and ends with the third."""
+    """An agent of others that makes an artifact each time that its gate is opened, and ends with
+    the third.
+    """
 
     def __init__(self):
         self.tasks = []
@@ -36,8 +40,12 @@ class Steps:
         for index in range(3):
             self.waits.set()
             await self.steps.acquire()
-            await updater.add_artifact([text(f"step {index} ")], artifact_id=f"a{index}", append=False, last_chunk=False)
-            await updater.add_artifact([text("done")], artifact_id=f"a{index}", append=True, last_chunk=True)
+            await updater.add_artifact(
+                [text(f"step {index} ")], artifact_id=f"a{index}", append=False, last_chunk=False
+            )
+            await updater.add_artifact(
+                [text("done")], artifact_id=f"a{index}", append=True, last_chunk=True
+            )
             self.made += 1
         await updater.complete()
 
@@ -77,6 +85,41 @@ def test_a_stream_that_is_cut_is_taken_up_again(run, streaming):
     with SdkServer(agent) as server:
         server.do(agent.steps.release)
         run(main(server))
+
+
+def test_a_stream_that_ends_before_its_first_event_is_a_lost_connection(run):
+    sent = []
+
+    async def answer(path, body, writer):
+        if path.startswith("/.well-known"):
+            await send_json(writer, json_card(writer))
+            return
+        said = json.loads(body)
+        if said["method"] == "ListTasks":
+            await send_json(
+                writer,
+                {
+                    "jsonrpc": "2.0",
+                    "id": said["id"],
+                    "result": {"tasks": [], "totalSize": 0, "pageSize": 50, "nextPageToken": ""},
+                },
+            )
+            return
+        sent.append(said["params"]["message"]["messageId"])
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+        )
+        await writer.drain()
+
+    async def main():
+        async with RawServer(answer) as server:
+            result = await Runner(remote(server, limits=ClientLimits(attempts=3))).query("go")
+            assert isinstance(result.error, A2AConnectionError)
+            assert "before its first event" in str(result.error)
+            assert len(sent) == 3, "as often as a server that cannot be reached"
+            assert len(set(sent)) == 1
+
+    run(main())
 
 
 def test_a_stream_that_is_cut_in_the_middle_of_an_artifact_shows_the_rest(run):
@@ -135,10 +178,12 @@ def test_a_server_that_is_restarted_with_its_store_is_asked_how_the_task_is(run)
             first.do(agent.steps.release)
             async for event in one:
                 if event.message is not None:
-                    first.stop()  # its agent is lost, and its task stays as it is; what goes on after that is for somebody to end
+                    # Its agent is lost, and its task stays as it is; what goes on after that is for
+                    # somebody to end.
+                    first.stop()
                     second = SdkServer(agent, port=port, store=store)
                     second.__enter__()
-                    from understudy.runtime.a2a import A2AClient
+                    from offbook.runtime.a2a import A2AClient
 
                     async with A2AClient(second.url) as client:
                         await client.cancel(agent.tasks[0])
@@ -158,7 +203,11 @@ def test_a_process_that_is_killed_is_continued_with_the_task_that_it_had_begun(r
     agent = Steps()
     with SdkServer(agent) as server:
         store = str(tmp_path / "s.db")
-        process = subprocess.Popen([sys.executable, str(PROGRAM), server.url, store, "r"], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, str(PROGRAM), server.url, store, "r"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         try:
             server.do(agent.steps.release)
             assert process.stdout.readline() == "step 0 done\n"
@@ -170,7 +219,9 @@ def test_a_process_that_is_killed_is_continued_with_the_task_that_it_had_begun(r
             server.do(agent.steps.release)
 
         async def main():
-            (found,) = await Runner(remote(server), store=SQLiteStore(store), durability="step").recover()
+            (found,) = await Runner(
+                remote(server), store=SQLiteStore(store), durability="step"
+            ).recover()
             result = await found
             assert result.text == "step 2 done"
             assert [event.text for event in result.events if event.message] == STEPS[1:]
@@ -181,7 +232,9 @@ def test_a_process_that_is_killed_is_continued_with_the_task_that_it_had_begun(r
         assert server.canceled == []
 
 
-def test_a_process_that_is_killed_before_the_first_answer_finds_its_task_by_the_message(run, tmp_path):
+def test_a_process_that_is_killed_before_the_first_answer_finds_its_task_by_the_message(
+    run, tmp_path
+):
     """The task has begun over there, and nothing of it has arrived here."""
     hold = threading.Event()
     agent = Steps()
@@ -217,7 +270,9 @@ def test_a_process_that_is_killed_before_the_first_answer_finds_its_task_by_the_
         hold.set()
 
         async def main():
-            (found,) = await Runner(remote(server), store=SQLiteStore(store), durability="step").recover()
+            (found,) = await Runner(
+                remote(server), store=SQLiteStore(store), durability="step"
+            ).recover()
             assert (await found).text == "found"
 
         run(main())
@@ -244,7 +299,8 @@ def test_a_stream_that_is_quiet_is_asked_about_and_goes_on(run):
 
     async def main(server):
         one = Runner(remote(server, limits=ClientLimits(quiet=0.05))).query("go")
-        await until(lambda: len([path for path, _ in server.requests if path == "/a2a"]) >= 4)  # it was asked, and again
+        # It was asked, and again.
+        await until(lambda: len([path for path, _ in server.requests if path == "/a2a"]) >= 4)
         for _ in range(3):
             server.do(agent.steps.release)
         assert [event.text for event in (await one).events if event.message] == STEPS
@@ -267,18 +323,28 @@ def raw_answers(answers):
 
 async def half_open(writer):
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
-    writer.write(b'data: {"jsonrpc":"2.0","id":"1","result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}}\n\n')
+    writer.write(
+        b"data: "
+        b'{"jsonrpc":"2.0","id":"1","result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}}\n\n'
+    )
     await writer.drain()
     await asyncio.Event().wait()
 
 
 def test_a_task_that_ended_behind_a_half_open_connection_is_found_out(run):
     async def done(writer):
-        task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}, "artifacts": [{"artifactId": "a", "parts": [{"text": "made"}]}]}
+        task = {
+            "id": "t",
+            "contextId": "c",
+            "status": {"state": "TASK_STATE_COMPLETED"},
+            "artifacts": [{"artifactId": "a", "parts": [{"text": "made"}]}],
+        }
         await send_json(writer, {"jsonrpc": "2.0", "id": "1", "result": task})
 
     async def main():
-        async with RawServer(raw_answers({"SendStreamingMessage": half_open, "GetTask": done})) as server:
+        async with RawServer(
+            raw_answers({"SendStreamingMessage": half_open, "GetTask": done})
+        ) as server:
             agent = remote(server, limits=ClientLimits(quiet=0.1))
             assert (await Runner(agent).query("go")).text == "made"
             await agent.aclose()
@@ -287,22 +353,44 @@ def test_a_task_that_ended_behind_a_half_open_connection_is_found_out(run):
 
 
 def test_a_server_that_takes_no_answer_is_not_asked_for_ever(run, monkeypatch):
-    from understudy.actors.remote import task_stream
+    from offbook.actors.remote import task_stream
 
     monkeypatch.setattr(task_stream, "_LOOK", task_stream.Backoff(initial=0.001, maximum=0.002))
-    asks = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_INPUT_REQUIRED", "message": {"messageId": "q", "role": "ROLE_AGENT"}}}
+    asks = {
+        "id": "t",
+        "contextId": "c",
+        "status": {
+            "state": "TASK_STATE_INPUT_REQUIRED",
+            "message": {"messageId": "q", "role": "ROLE_AGENT"},
+        },
+    }
     asks["status"]["message"]["parts"] = [{"text": "which?"}]
 
     async def ask(writer):
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
-        writer.write(b"data: " + json.dumps({"jsonrpc": "2.0", "id": "1", "result": {"task": asks}}).encode() + b"\n\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+        )
+        writer.write(
+            b"data: "
+            + json.dumps({"jsonrpc": "2.0", "id": "1", "result": {"task": asks}}).encode()
+            + b"\n\n"
+        )
         await writer.drain()
 
     async def get(writer):
         await send_json(writer, {"jsonrpc": "2.0", "id": "1", "result": asks})
 
     async def main():
-        async with RawServer(raw_answers({"SendStreamingMessage": ask, "SubscribeToTask": ask, "GetTask": get, "CancelTask": get})) as server:
+        async with RawServer(
+            raw_answers(
+                {
+                    "SendStreamingMessage": ask,
+                    "SubscribeToTask": ask,
+                    "GetTask": get,
+                    "CancelTask": get,
+                }
+            )
+        ) as server:
             agent = remote(server)
             runner = Runner(agent, store=MemoryStore())
             assert (await runner.query("go", checkpoint_id="c")).status == "interrupted"
@@ -323,8 +411,20 @@ def test_a_context_that_is_not_known_over_there_is_begun_anew_with_all_that_was_
         said = json.loads(body)["params"]["message"]
         bodies.append((said.get("contextId"), [part["text"] for part in said["parts"]]))
         if "contextId" in said:
-            return await send_json(writer, {"jsonrpc": "2.0", "id": "1", "error": {"code": -32602, "message": "no such context"}})
-        reply = {"messageId": f"m{len(bodies)}", "role": "ROLE_AGENT", "parts": [{"text": "hello"}], "contextId": "c"}
+            return await send_json(
+                writer,
+                {
+                    "jsonrpc": "2.0",
+                    "id": "1",
+                    "error": {"code": -32602, "message": "no such context"},
+                },
+            )
+        reply = {
+            "messageId": f"m{len(bodies)}",
+            "role": "ROLE_AGENT",
+            "parts": [{"text": "hello"}],
+            "contextId": "c",
+        }
         await send_json(writer, {"jsonrpc": "2.0", "id": "1", "result": {"message": reply}})
 
     async def main():
@@ -334,6 +434,10 @@ def test_a_context_that_is_not_known_over_there_is_begun_anew_with_all_that_was_
             assert (await session.query("one")).text == "hello"
             assert (await session.query("two")).text == "hello"
             await agent.aclose()
-        assert bodies == [(None, ["one"]), ("c", ["two"]), (None, ["one", "For context: Remote, you, said: hello", "two"])]
+        assert bodies == [
+            (None, ["one"]),
+            ("c", ["two"]),
+            (None, ["one", "For context: Remote, you, said: hello", "two"]),
+        ]
 
     run(main())

@@ -1,18 +1,23 @@
-"""What Swarm's own tests ask of it, in their manner: with a client that is a mock, and nothing of this runtime in sight."""
+"""What Swarm's own tests ask of it, in their manner: with a client that is a mock, and nothing of
+this runtime in sight.
+"""
 
 import json
 from unittest.mock import Mock
 
 import pytest
 
+from offbook.actors.swarm import Agent, Swarm
+from offbook.actors.swarm.util import function_to_json
 from tests.doubles.swarm_clients import MockOpenAIClient, create_mock_response
-from understudy.actors.swarm import Agent, Swarm
-from understudy.actors.swarm.util import function_to_json
 
 CONTENT = "sample response content"
 LAST = create_mock_response({"role": "assistant", "content": CONTENT})
 MESSAGES = [{"role": "user", "content": "What's the weather like in San Francisco?"}]
-WEATHER_CALL = create_mock_response({"role": "assistant", "content": ""}, [{"name": "get_weather", "args": {"location": "San Francisco"}}])
+WEATHER_CALL = create_mock_response(
+    {"role": "assistant", "content": ""},
+    [{"name": "get_weather", "args": {"location": "San Francisco"}}],
+)
 
 
 @pytest.fixture
@@ -35,12 +40,17 @@ def weather():
 
 
 def test_a_simple_message_is_answered(client):
-    response = Swarm(client=client).run(agent=Agent(), messages=[{"role": "user", "content": "Hello, how are you?"}])
+    response = Swarm(client=client).run(
+        agent=Agent(), messages=[{"role": "user", "content": "Hello, how are you?"}]
+    )
     assert response.messages[-1]["role"] == "assistant"
     assert response.messages[-1]["content"] == CONTENT
     client.assert_create_called_with(
         model="gpt-4o",
-        messages=[{"role": "system", "content": "You are a helpful agent."}, {"role": "user", "content": "Hello, how are you?"}],
+        messages=[
+            {"role": "system", "content": "You are a helpful agent."},
+            {"role": "user", "content": "Hello, how are you?"},
+        ],
         tools=None,
         tool_choice=None,
         stream=False,
@@ -72,8 +82,12 @@ def test_an_agent_hands_over(client):
 
     agent1 = Agent(name="Test Agent 1", functions=[transfer_to_agent2])
     agent2 = Agent(name="Test Agent 2")
-    client.set_sequential_responses([create_mock_response({"content": ""}, [{"name": "transfer_to_agent2"}]), LAST])
-    response = Swarm(client=client).run(agent=agent1, messages=[{"role": "user", "content": "I want to talk to agent 2"}])
+    client.set_sequential_responses(
+        [create_mock_response({"content": ""}, [{"name": "transfer_to_agent2"}]), LAST]
+    )
+    response = Swarm(client=client).run(
+        agent=agent1, messages=[{"role": "user", "content": "I want to talk to agent 2"}]
+    )
     assert response.agent == agent2
     assert response.messages[-1]["role"] == "assistant"
     assert response.messages[-1]["content"] == CONTENT
@@ -91,19 +105,31 @@ def test_the_schema_of_a_function_without_annotations():
 
     properties = {"arg1": {"type": "string"}, "arg2": {"type": "string"}}
     parameters = {"type": "object", "properties": properties, "required": ["arg1", "arg2"]}
-    assert function_to_json(basic_function) == {"type": "function", "function": {"name": "basic_function", "description": "", "parameters": parameters}}
+    assert function_to_json(basic_function) == {
+        "type": "function",
+        "function": {"name": "basic_function", "description": "", "parameters": parameters},
+    }
 
 
 def test_the_schema_of_a_function_with_types_defaults_and_a_docstring():
     def complex_function(arg1: int, arg2: str, arg3: float = 3.14, arg4: bool = False):
         """This is a complex function with a docstring."""
 
-    properties = {"arg1": {"type": "integer"}, "arg2": {"type": "string"}, "arg3": {"type": "number"}, "arg4": {"type": "boolean"}}
+    properties = {
+        "arg1": {"type": "integer"},
+        "arg2": {"type": "string"},
+        "arg3": {"type": "number"},
+        "arg4": {"type": "boolean"},
+    }
     assert function_to_json(complex_function) == {
         "type": "function",
         "function": {
             "name": "complex_function",
             "description": "This is a complex function with a docstring.",
-            "parameters": {"type": "object", "properties": properties, "required": ["arg1", "arg2"]},
+            "parameters": {
+                "type": "object",
+                "properties": properties,
+                "required": ["arg1", "arg2"],
+            },
         },
     }

@@ -6,15 +6,17 @@ import functools
 
 import pytest
 
+from offbook.actors.swarm import Agent, Response, Result, Swarm
+from offbook.runtime import get_session_value
 from tests.doubles.swarm_clients import USER, AsyncScriptedClient, ScriptedClient, call, reply
-from understudy.actors.swarm import Agent, Response, Result, Swarm
-from understudy.runtime import get_session_value
 
 
 def play(functions, *replies, variables=None, **options):
     """Run an agent with these functions. Returns the response, and what its client was asked."""
     client = ScriptedClient(*replies, "done")
-    return Swarm(client).run(Agent(functions=functions), USER, variables or {}, **options), client.requests
+    return Swarm(client).run(
+        Agent(functions=functions), USER, variables or {}, **options
+    ), client.requests
 
 
 def told(response):
@@ -30,13 +32,28 @@ def test_agents_are_compared_by_value():
     assert Agent().functions is not Agent().functions
 
 
-@pytest.mark.parametrize(("returned", "expected"), [("text", "text"), (7, "7"), (None, "None"), ({"a": 1}, "{'a': 1}"), ("", ""), (Result(value="v"), "v")])
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        ("text", "text"),
+        (7, "7"),
+        (None, "None"),
+        ({"a": 1}, "{'a': 1}"),
+        ("", ""),
+        (Result(value="v"), "v"),
+    ],
+)
 def test_the_model_is_told_what_a_function_returns(returned, expected):
     def function():
         return returned
 
     response, _ = play([function], reply("", call("function")))
-    assert response.messages[1] == {"role": "tool", "tool_call_id": "call_function", "tool_name": "function", "content": expected}
+    assert response.messages[1] == {
+        "role": "tool",
+        "tool_call_id": "call_function",
+        "tool_name": "function",
+        "content": expected,
+    }
 
 
 def test_an_agent_is_told_by_its_name_and_follows():
@@ -62,7 +79,9 @@ def test_of_several_agents_in_one_reply_the_last_one_is_next():
         return "nobody"
 
     for first, last in (("one", "two"), ("two", "one")):
-        response, requests = play([one, two, text], reply("", call(first), call(last), call("text")))
+        response, requests = play(
+            [one, two, text], reply("", call(first), call(last), call("text"))
+        )
         assert response.agent.name == response.messages[-1]["sender"] == last.title()
         assert sorted(told(response)) == ["nobody", "to two", '{"assistant": "One"}']
         assert len(requests) == 2
@@ -91,10 +110,21 @@ def test_context_variables_are_filled_in_and_the_model_is_not_asked_for_them():
     def greet(context_variables, language: str):
         return f"{context_variables['name']} in {language}"
 
-    response, requests = play([greet], reply("", call("greet", language="French")), variables={"name": "Ada"})
+    response, requests = play(
+        [greet], reply("", call("greet", language="French")), variables={"name": "Ada"}
+    )
     assert told(response) == ["Ada in French"]
-    parameters = {"type": "object", "properties": {"language": {"type": "string"}}, "required": ["language"]}
-    assert requests[0]["tools"] == [{"type": "function", "function": {"name": "greet", "description": "", "parameters": parameters}}]
+    parameters = {
+        "type": "object",
+        "properties": {"language": {"type": "string"}},
+        "required": ["language"],
+    }
+    assert requests[0]["tools"] == [
+        {
+            "type": "function",
+            "function": {"name": "greet", "description": "", "parameters": parameters},
+        }
+    ]
 
 
 def test_functions_change_the_context_variables_at_once_and_results_after_the_reply():
@@ -117,7 +147,9 @@ def test_a_function_finds_a_missing_variable_missing_and_instructions_read_it_as
     def read(context_variables):
         return context_variables["missing"]
 
-    agent = Agent(instructions=lambda context_variables: f"[{context_variables['missing']}]", functions=[read])
+    agent = Agent(
+        instructions=lambda context_variables: f"[{context_variables['missing']}]", functions=[read]
+    )
     client = ScriptedClient(reply("", call("read")))
     with pytest.raises(KeyError, match="missing"):
         Swarm(client).run(agent, USER)
@@ -158,7 +190,11 @@ def test_who_takes_context_variables_is_told_by_the_parameters_and_not_by_what_i
             return context_variables["a"]
 
     functions = [inside, wanted, wrapped, Desk().method]
-    response, _ = play(functions, reply("", *(call(function.__name__) for function in functions)), variables={"a": 1})
+    response, _ = play(
+        functions,
+        reply("", *(call(function.__name__) for function in functions)),
+        variables={"a": 1},
+    )
     assert told(response) == ["mine", "1", "1", "1"]
 
 
@@ -226,7 +262,9 @@ def test_arun_gives_the_same(run):
         return get_session_value("context_variables")[0] is context_variables
 
     async def main():
-        client = AsyncScriptedClient(reply("", call("add", one=2), call("plain"), call("add", one=3)), "done")
+        client = AsyncScriptedClient(
+            reply("", call("add", one=2), call("plain"), call("add", one=3)), "done"
+        )
         return await Swarm(client).arun(Agent(functions=[add, plain]), USER, {"sum": 1})
 
     response = run(main())

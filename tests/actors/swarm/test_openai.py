@@ -6,11 +6,14 @@ from contextlib import aclosing
 import pytest
 from openai import AsyncOpenAI, OpenAI, RateLimitError
 
+from offbook.actors.swarm import Agent, Swarm
 from tests.doubles.swarm_clients import USER, call, reply
 from tests.programs import openai_wire as wire
-from understudy.actors.swarm import Agent, Swarm
 
-SCRIPT = (wire.saying(reply("", call("get_weather", city="Paris"))), wire.saying(reply("It is sunny in Paris.")))
+SCRIPT = (
+    wire.saying(reply("", call("get_weather", city="Paris"))),
+    wire.saying(reply("It is sunny in Paris.")),
+)
 
 
 def get_weather(city: str):
@@ -21,10 +24,21 @@ AGENT = Agent(name="Weather", functions=[get_weather])
 
 
 def check(response, seen):
-    assert [message["content"] for message in response.messages] == ["", "sunny in Paris", "It is sunny in Paris."]
-    assert [message["role"] for message in seen[1].body["messages"]] == ["system", "user", "assistant", "tool"]
+    assert [message["content"] for message in response.messages] == [
+        "",
+        "sunny in Paris",
+        "It is sunny in Paris.",
+    ]
+    assert [message["role"] for message in seen[1].body["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+    ]
     assert {one.headers["authorization"] for one in seen} == {"Bearer the-key"}
-    assert seen[0].body["tools"][0]["function"]["parameters"]["properties"] == {"city": {"type": "string"}}
+    assert seen[0].body["tools"][0]["function"]["parameters"]["properties"] == {
+        "city": {"type": "string"}
+    }
 
 
 def client_of(kind, server):

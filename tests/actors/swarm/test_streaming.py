@@ -8,9 +8,17 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
-from tests.doubles.swarm_clients import USER, AsyncScriptedClient, MockOpenAIClient, ScriptedClient, call, reply
+from offbook.actors.swarm import Agent, Swarm
+from offbook.runtime.run import run_factory
+from tests.doubles.swarm_clients import (
+    USER,
+    AsyncScriptedClient,
+    MockOpenAIClient,
+    ScriptedClient,
+    call,
+    reply,
+)
 from tests.programs import openai_wire as wire
-from understudy.actors.swarm import Agent, Swarm
 
 
 def sales():
@@ -22,7 +30,10 @@ def chunks(*deltas):
 
 
 class Streams(ScriptedClient):
-    """Streams these chunks; `taken` says how many have been asked for. A function in their place is called."""
+    """Streams these chunks; `taken` says how many have been asked for.
+
+    A function in their place is called.
+    """
 
     def __init__(self, *streams):
         super().__init__(*streams)
@@ -58,19 +69,44 @@ HELLO = ({"role": "assistant", "content": ""}, {"content": "Hel"}, {"content": "
 def test_a_run_streams_its_pieces_and_its_response(kind):
     client = kind(reply("I ask Sales.", call("sales")), "Hi!")
     *pieces, last = Swarm(client).run(Agent(name="A", functions=[sales]), USER, stream=True)
-    assert [piece["delim"] for piece in pieces if "delim" in piece] == ["start", "end", "start", "end"]
+    assert [piece["delim"] for piece in pieces if "delim" in piece] == [
+        "start",
+        "end",
+        "start",
+        "end",
+    ]
     assert pieces[0] == {"delim": "start"}
     assert [piece["sender"] for piece in pieces if "sender" in piece] == ["A", "Sales"]
     assert "".join(piece.get("content") or "" for piece in pieces) == "I ask Sales.Hi!"
-    (named,) = [one["function"]["name"] for piece in pieces for one in piece.get("tool_calls") or () if one["function"]["name"]]
+    (named,) = [
+        one["function"]["name"]
+        for piece in pieces
+        for one in piece.get("tool_calls") or ()
+        if one["function"]["name"]
+    ]
     assert named == "sales"
     response = last["response"]
     assert response.agent.name == "Sales"
-    assert [message["content"] for message in response.messages] == ["I ask Sales.", '{"assistant": "Sales"}', "Hi!"]
-    wanted = {"function": {"arguments": "{}", "name": "sales"}, "id": "call_sales", "type": "function"}
-    assert response.messages[0] == {"content": "I ask Sales.", "sender": "A", "role": "assistant", "function_call": None, "tool_calls": [wanted]}
+    assert [message["content"] for message in response.messages] == [
+        "I ask Sales.",
+        '{"assistant": "Sales"}',
+        "Hi!",
+    ]
+    wanted = {
+        "function": {"arguments": "{}", "name": "sales"},
+        "id": "call_sales",
+        "type": "function",
+    }
+    assert response.messages[0] == {
+        "content": "I ask Sales.",
+        "sender": "A",
+        "role": "assistant",
+        "function_call": None,
+        "tool_calls": [wanted],
+    }
     assert response.messages[-1]["tool_calls"] is None
-    assert response.messages[-1]["sender"] == "A"  # as Swarm has it: the one with whom the run began
+    # As Swarm has it: the one with whom the run began.
+    assert response.messages[-1]["sender"] == "A"
 
 
 def test_nothing_happens_before_the_first_piece_is_asked_for_nor_between_two():
@@ -115,7 +151,7 @@ def test_whoever_goes_away_takes_the_run_along(kind):
         if piece.get("content") == "Hel":
             break
     assert client.taken <= 3 if kind is AsyncStreams else client.taken == 2
-    assert all(not system.roots for system in swarm._runner._factory._systems.values())
+    assert all(not system.roots for system in run_factory._systems.values())
     assert client.closed == (kind is AsyncStreams)
 
 
@@ -127,7 +163,7 @@ def test_whoever_goes_away_from_arun_takes_the_run_along(kind, run):
         pieces = await swarm.arun(Agent(), USER, stream=True)
         assert await anext(pieces) == {"delim": "start"}
         await pieces.aclose()
-        assert all(not system.roots for system in swarm._runner._factory._systems.values())
+        assert all(not system.roots for system in run_factory._systems.values())
         assert client.closed == (kind is AsyncStreams and client.taken > 0)
 
     run(main())
@@ -152,11 +188,26 @@ def test_several_calls_in_one_chunk_and_chunks_that_say_nothing():
     def double(number: int):
         return 2 * number
 
-    calls = [{"index": index, "id": f"c{index}", "function": {"name": "double", "arguments": f'{{"number": {index}}}'}} for index in range(3)]
+    calls = [
+        {
+            "index": index,
+            "id": f"c{index}",
+            "function": {"name": "double", "arguments": f'{{"number": {index}}}'},
+        }
+        for index in range(3)
+    ]
     empty = ChatCompletionChunk.model_validate(wire.chunk(with_usage=True))
-    client = Streams([empty, *chunks({"role": "assistant", "tool_calls": calls}), empty], chunks(*HELLO))
+    client = Streams(
+        [empty, *chunks({"role": "assistant", "tool_calls": calls}), empty], chunks(*HELLO)
+    )
     *_, last = Swarm(client).run(Agent(functions=[double]), USER, stream=True)
-    assert [message["content"] for message in last["response"].messages] == ["", "0", "2", "4", "Hello"]
+    assert [message["content"] for message in last["response"].messages] == [
+        "",
+        "0",
+        "2",
+        "4",
+        "Hello",
+    ]
 
 
 def test_a_refusal_is_put_together_too():
@@ -166,7 +217,9 @@ def test_a_refusal_is_put_together_too():
 
 
 def test_a_delta_may_be_anything_that_says_itself_in_json():
-    delta = SimpleNamespace(json=lambda: ChoiceDelta(role="assistant", content="hi").model_dump_json())
+    delta = SimpleNamespace(
+        json=lambda: ChoiceDelta(role="assistant", content="hi").model_dump_json()
+    )
     client = Streams([SimpleNamespace(choices=[SimpleNamespace(delta=delta)])])
     *_, last = Swarm(client).run(Agent(), USER, stream=True)
     assert last["response"].messages[0]["content"] == "hi"

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import signal
 import sqlite3
 import threading
@@ -10,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from offbook.actors.swarm import Agent, Swarm
+from offbook.runtime import Actor, ActorSystem, RunCancelled, ThreadActor
+from offbook.runtime.actor import current as directory
+from offbook.runtime.run import run_factory
 from tests.doubles.swarm_clients import USER, AsyncScriptedClient, ScriptedClient, call, reply
-from understudy.actors.swarm import Agent, Swarm
-from understudy.runtime import Actor, ActorSystem, RunCancelled, ThreadActor
-from understudy.runtime.actor import current as directory
 
 MANY = 100
 
@@ -27,7 +29,9 @@ async def there():
 
 
 class Endless:
-    """A client for any number of runs: it has a function called once, and then says what that returned."""
+    """A client for any number of runs: it has a function called once, and then says what that
+    returned.
+    """
 
     def __init__(self, meet=lambda: None):
         self.chat = self.completions = self
@@ -36,7 +40,9 @@ class Endless:
     def create(self, *, messages, **request):
         self.meet()
         last = messages[-1]
-        return ScriptedClient(last["content"] if last["role"] == "tool" else reply("", call("function"))).create(**request)
+        return ScriptedClient(
+            last["content"] if last["role"] == "tool" else reply("", call("function"))
+        ).create(**request)
 
 
 def last_of(response):
@@ -49,10 +55,16 @@ def in_thread(function, *args):
 
 
 def thread_of_functions(client):
-    """Run it here. Returns where the client was called, and where two functions, of which one is a coroutine function."""
+    """Run it here.
+
+    Returns where the client was called, and where two functions, of which one is a coroutine
+    function.
+    """
     client.left.extend([reply("", call("here"), call("there")), "done"])
     response = Swarm(client).run(Agent(functions=[here, there]), USER)
-    return set(client.threads), *(int(message["content"]) for message in response.messages if message["role"] == "tool")
+    return set(client.threads), *(
+        int(message["content"]) for message in response.messages if message["role"] == "tool"
+    )
 
 
 @pytest.mark.parametrize("called", [lambda function, *args: function(*args), in_thread])
@@ -71,7 +83,9 @@ def test_what_belongs_to_the_caller_s_thread_can_be_used():
     def buy(item):
         database.execute("insert into purchases values (?)", (item,))
 
-    Swarm(ScriptedClient(reply("", call("buy", item="tea")), "done")).run(Agent(functions=[buy]), USER)
+    Swarm(ScriptedClient(reply("", call("buy", item="tea")), "done")).run(
+        Agent(functions=[buy]), USER
+    )
     assert database.execute("select item from purchases").fetchall() == [("tea",)]
     database.close()
 
@@ -95,7 +109,9 @@ def test_arun_blocks_neither_the_loop_nor_leaves_it(run):
     async def main():
         client = ScriptedClient(reply("", call("here"), call("there")), "done")
         response = await Swarm(client).arun(Agent(functions=[here, there]), USER)
-        sync, coroutine = (int(message["content"]) for message in response.messages if message["role"] == "tool")
+        sync, coroutine = (
+            int(message["content"]) for message in response.messages if message["role"] == "tool"
+        )
         assert coroutine == threading.get_ident()
         assert threading.get_ident() not in {sync, *client.threads}
 
@@ -112,7 +128,9 @@ def test_a_hundred_callers_are_at_work_at_once():
         return threading.current_thread().name
 
     def one():
-        return last_of(swarm.run(Agent(functions=[function]), USER)) == threading.current_thread().name
+        return (
+            last_of(swarm.run(Agent(functions=[function]), USER)) == threading.current_thread().name
+        )
 
     with ThreadPoolExecutor(MANY) as pool:
         assert all(pool.map(lambda _: one(), range(MANY)))
@@ -131,8 +149,13 @@ def test_a_hundred_runs_are_under_way_at_once_on_one_loop(run):
             return context_variables["number"]
 
         swarm = Swarm(Endless())
-        runs = [swarm.arun(Agent(functions=[function]), USER, {"number": number}) for number in range(MANY)]
-        assert [last_of(response) for response in await asyncio.gather(*runs)] == [str(number) for number in range(MANY)]
+        runs = [
+            swarm.arun(Agent(functions=[function]), USER, {"number": number})
+            for number in range(MANY)
+        ]
+        assert [last_of(response) for response in await asyncio.gather(*runs)] == [
+            str(number) for number in range(MANY)
+        ]
 
     run(main())
 
@@ -172,8 +195,16 @@ def test_a_function_may_call_swarm_again():
         return last_of(swarm.run(*given))
 
     functions = [blocking, coroutine, blocking_its_loop]
-    response = Swarm(ScriptedClient(reply("", *(call(one.__name__) for one in functions)), "done")).run(Agent(functions=functions), USER)
-    assert [message["content"] for message in response.messages] == ["", "inner", "inner", "inner", "done"]
+    response = Swarm(
+        ScriptedClient(reply("", *(call(one.__name__) for one in functions)), "done")
+    ).run(Agent(functions=functions), USER)
+    assert [message["content"] for message in response.messages] == [
+        "",
+        "inner",
+        "inner",
+        "inner",
+        "done",
+    ]
 
 
 def test_an_actor_may_call_swarm(run):
@@ -196,7 +227,9 @@ def test_a_function_may_run_an_event_loop_of_its_own():
     def function():
         return asyncio.run(there())
 
-    assert last_of(Swarm(Endless()).run(Agent(functions=[function]), USER)) == str(threading.get_ident())
+    assert last_of(Swarm(Endless()).run(Agent(functions=[function]), USER)) == str(
+        threading.get_ident()
+    )
 
 
 def test_whoever_is_cancelled_takes_the_run_along(run):
@@ -217,7 +250,7 @@ def test_whoever_is_cancelled_takes_the_run_along(run):
         with pytest.raises(asyncio.CancelledError):
             await task
         assert ended.is_set()
-        assert all(not system.roots for system in swarm._runner._factory._systems.values())
+        assert all(not system.roots for system in run_factory._systems.values())
 
     run(main())
 
@@ -257,7 +290,9 @@ def test_a_run_whose_system_is_left_is_cancelled(waits_in):
         go_on.wait()
 
     def main():
-        Swarm(ScriptedClient(reply("", call(waits_in)), "done")).run(Agent(functions=[coroutine, thread]), USER)
+        Swarm(ScriptedClient(reply("", call(waits_in)), "done")).run(
+            Agent(functions=[coroutine, thread]), USER
+        )
 
     with ThreadPoolExecutor(1) as pool:
         with ActorSystem.in_thread():
@@ -268,9 +303,15 @@ def test_a_run_whose_system_is_left_is_cancelled(waits_in):
             called.result()
 
 
-def test_nothing_is_left_of_a_run():
+def test_nothing_is_left_of_a_run(caplog):
+    # Pytest retains each record, with its traceback.
+    caplog.set_level(logging.CRITICAL, logger="offbook.run")
+
     def main():
-        agent, swarm = Agent(functions=[here]), Swarm(ScriptedClient(reply("", call("here")), "done"))
+        agent, swarm = (
+            Agent(functions=[here]),
+            Swarm(ScriptedClient(reply("", call("here")), "done")),
+        )
         swarm.run(agent, USER)
         with pytest.raises(ZeroDivisionError):
             Swarm(ScriptedClient(reply("", call("fail")))).run(Agent(functions=[fail]), USER)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import pytest
 
-from understudy.actors.swarm.util import debug_print, function_to_json, merge_chunk, merge_fields
+from offbook.actors.swarm.util import debug_print, function_to_json, merge_chunk, merge_fields
 
 
 def parameters_of(function):
@@ -37,7 +37,11 @@ def test_annotations_become_types_and_those_that_are_not_known_are_strings(annot
         pass
 
     function.__annotations__["one"] = annotation
-    assert parameters_of(function) == {"type": "object", "properties": {"one": {"type": kind}}, "required": ["one"]}
+    assert parameters_of(function) == {
+        "type": "object",
+        "properties": {"one": {"type": kind}},
+        "required": ["one"],
+    }
 
 
 def test_the_schema_says_no_more_than_swarm_s():
@@ -51,7 +55,11 @@ def test_the_schema_says_no_more_than_swarm_s():
     schema = function_to_json(function)["function"]
     assert schema["description"] == function.__doc__
     names = ["one", "two", "rest", "three", "four", "more"]
-    parameters = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": ["one", "rest", "three", "more"]}
+    parameters = {
+        "type": "object",
+        "properties": {name: {"type": "string"} for name in names},
+        "required": ["one", "rest", "three", "more"],
+    }
     assert schema["parameters"] == parameters
 
 
@@ -98,16 +106,42 @@ def test_what_has_no_signature_is_an_error():
 
 def test_fields_are_put_behind_those_that_are_there():
     target = {"a": "x", "b": {"c": ""}, "n": None}
-    merge_fields(target, {"a": "y", "b": {"c": "z", "d": None}, "e": "new", "n": {"m": "1"}, "l": [1], "i": 5})
+    merge_fields(
+        target,
+        {"a": "y", "b": {"c": "z", "d": None}, "e": "new", "n": {"m": "1"}, "l": [1], "i": 5},
+    )
     assert target == {"a": "xy", "b": {"c": "z"}, "e": "new", "n": {"m": "1"}}
 
 
 def test_chunks_are_put_together_by_the_index_of_their_calls():
-    whole = {"content": "", "role": "assistant", "tool_calls": defaultdict(lambda: {"function": {"arguments": "", "name": ""}, "id": "", "type": ""})}
+    whole = {
+        "content": "",
+        "role": "assistant",
+        "tool_calls": defaultdict(
+            lambda: {"function": {"arguments": "", "name": ""}, "id": "", "type": ""}
+        ),
+    }
     deltas = [
         {"role": "assistant", "content": "a", "tool_calls": None},
-        {"role": None, "content": None, "tool_calls": [{"index": 1, "id": "i", "type": "function", "function": {"name": "f", "arguments": ""}}]},
-        {"content": "b", "tool_calls": [{"index": 1, "id": None, "function": {"name": None, "arguments": "{"}}, {"index": 0, "function": {"name": "g"}}]},
+        {
+            "role": None,
+            "content": None,
+            "tool_calls": [
+                {
+                    "index": 1,
+                    "id": "i",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": ""},
+                }
+            ],
+        },
+        {
+            "content": "b",
+            "tool_calls": [
+                {"index": 1, "id": None, "function": {"name": None, "arguments": "{"}},
+                {"index": 0, "function": {"name": "g"}},
+            ],
+        },
         {"content": "", "tool_calls": [{"index": 1, "function": {"arguments": "}"}}]},
     ]
     for delta in deltas:

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from offbook.actors import ApprovalRequest, Approve, ChatModelAgent, Deny, ToolContext, tool
+from offbook.runtime import Message, OffbookError, RunStatus, ScriptedModel, ToolCall, ToolCalls
 from tests.doubles.waiting import Stage, chain, chat, ids, is_whole, told
-from understudy.actors import ApprovalRequest, Approve, ChatModelAgent, Deny, ToolContext, tool
-from understudy.runtime import Message, RunStatus, ScriptedModel, ToolCall, ToolCalls, UnderstudyError
 
 
 class Till:
@@ -28,7 +28,12 @@ class Till:
         self.tool = tool(name="pay", **options)(pay if kind == "async def" else pay_in_a_thread)
 
     def agent(self, *script, tools=(), **options):
-        return chat("a", *(script or (ToolCalls(pay={"amount": 5}), "end")), tools=[self.tool, *tools], **options)
+        return chat(
+            "a",
+            *(script or (ToolCalls(pay={"amount": 5}), "end")),
+            tools=[self.tool, *tools],
+            **options,
+        )
 
 
 @pytest.fixture(params=["async def", "def"])
@@ -50,9 +55,14 @@ def test_the_interrupt_says_which_call_and_nothing_is_called(lines, till):
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_the_request_is_the_same_when_it_comes_from_a_store(store_of, kind, till):
-    stage = Stage(till.agent(ToolCalls(("pay", {"amount": 1}), ("pay", {"amount": 2})), "end"), store=store_of(kind))
+    stage = Stage(
+        till.agent(ToolCalls(("pay", {"amount": 1}), ("pay", {"amount": 2})), "end"),
+        store=store_of(kind),
+    )
     first = stage.start()
-    targets = {context.id: True for context in first.interrupts if context.info.arguments == '{"amount":1}'}
+    targets = {
+        context.id: True for context in first.interrupts if context.info.arguments == '{"amount":1}'
+    }
     (again,) = stage.go_on(targets).interrupts
     assert again.info == ApprovalRequest("pay", '{"amount":2}')
     assert till.paid == [(1, "Ada")]
@@ -75,7 +85,9 @@ def test_an_approved_call_is_made_once_as_the_model_wanted_it(lines, till, data,
     agent.model.assert_done()
 
 
-@pytest.mark.parametrize("arguments", [{"amount": 3, "to": "Bob"}, '{"amount":3,"to":"Bob"}'], ids=["mapping", "json"])
+@pytest.mark.parametrize(
+    "arguments", [{"amount": 3, "to": "Bob"}, '{"amount":3,"to":"Bob"}'], ids=["mapping", "json"]
+)
 def test_a_call_may_be_approved_with_other_arguments(lines, till, arguments):
     agent = till.agent()
     stage = Stage(agent)
@@ -86,15 +98,21 @@ def test_a_call_may_be_approved_with_other_arguments(lines, till, arguments):
     assert is_whole(agent.model.requests[-1].messages)
 
 
-@pytest.mark.parametrize("arguments", [{"amount": "many"}, {}, "no json", '["a list"]', {"amount": 1, "what": "is this"}], ids=repr)
+@pytest.mark.parametrize(
+    "arguments",
+    [{"amount": "many"}, {}, "no json", '["a list"]', {"amount": 1, "what": "is this"}],
+    ids=repr,
+)
 def test_arguments_that_do_not_fit_are_not_called_with(till, arguments):
-    """Whether that is said to whoever approves or to the model: the till stays shut, and the run is not lost."""
+    """Whether that is said to whoever approves or to the model: the till stays shut, and the run is
+    not lost.
+    """
     agent = till.agent()
     stage = Stage(agent)
     stage.start()
     try:
         result = stage.go_on(data=Approve(arguments=arguments))
-    except UnderstudyError:
+    except OffbookError:
         assert stage.go_on(data=True).status == "completed"
         assert till.paid == [(5, "Ada")]
     else:
@@ -105,7 +123,9 @@ def test_arguments_that_do_not_fit_are_not_called_with(till, arguments):
 
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
-@pytest.mark.parametrize("data", [False, Deny(), Deny("too much"), Deny(reason="too much")], ids=repr)
+@pytest.mark.parametrize(
+    "data", [False, Deny(), Deny("too much"), Deny(reason="too much")], ids=repr
+)
 def test_a_denied_call_is_not_made_and_the_model_is_told(lines, till, data, durability):
     agent = till.agent(ToolCalls(pay={"amount": 5}), "I am sorry")
     stage = Stage(agent, durability=durability)
@@ -119,7 +139,10 @@ def test_a_denied_call_is_not_made_and_the_model_is_told(lines, till, data, dura
     assert "denied" in text.lower() or "not approved" in text.lower() or "refused" in text.lower()
     if isinstance(data, Deny) and data.reason:
         assert "too much" in text
-    assert [line.split('"')[0] for line in lines(result)] == ["a [a] tool(pay) ", "a [a] assistant "]
+    assert [line.split('"')[0] for line in lines(result)] == [
+        "a [a] tool(pay) ",
+        "a [a] assistant ",
+    ]
     assert is_whole(agent.model.requests[-1].messages)
 
 
@@ -130,12 +153,14 @@ def test_a_denial_is_reported_also_where_errors_of_tools_end_the_run(till):
     assert stage.go_on(data=Deny("no")).status == "completed"
 
 
-@pytest.mark.parametrize("data", [None, "yes", 1, 0, "", [], {"arguments": {}}, Approve, ("a", True)], ids=repr)
+@pytest.mark.parametrize(
+    "data", [None, "yes", 1, 0, "", [], {"arguments": {}}, Approve, ("a", True)], ids=repr
+)
 def test_an_answer_that_is_none_is_refused_and_the_call_still_waits(till, data):
     stage = Stage(till.agent())
     waits = ids(stage.start())["pay"]
     for wrong in ({"data": data}, {"targets": {waits: data}}):
-        with pytest.raises(UnderstudyError):
+        with pytest.raises(OffbookError):
             stage.go_on(**wrong)
     assert till.paid == []
     assert stage.go_on(data=True).status == "completed"
@@ -145,7 +170,7 @@ def test_an_answer_that_is_none_is_refused_and_the_call_still_waits(till, data):
 def test_an_answer_that_is_none_for_one_of_several_is_refused_before_anything_runs(till):
     stage = Stage(till.agent(ToolCalls(("pay", {"amount": 1}), ("pay", {"amount": 2})), "end"))
     first, second = stage.start().interrupts
-    with pytest.raises(UnderstudyError):
+    with pytest.raises(OffbookError):
         stage.go_on({first.id: True, second.id: "maybe"})
     assert till.paid == []
     assert stage.go_on({first.id: True, second.id: False}).status == "completed"
@@ -180,7 +205,9 @@ def test_whether_it_is_needed_may_be_asked_of_a_function(kind):
     agent = till.agent(ToolCalls(("pay", {"amount": 5}), ("pay", {"amount": 50})), "end")
     stage = Stage(agent)
     result = stage.start()
-    assert [context.info for context in result.interrupts] == [ApprovalRequest("pay", '{"amount":50}')]
+    assert [context.info for context in result.interrupts] == [
+        ApprovalRequest("pay", '{"amount":50}')
+    ]
     assert till.paid == [(5, "Ada")]
     assert [name for name, _ in asked] == ["a", "a"]
     assert stage.go_on(data=True).status == "completed"
@@ -225,10 +252,21 @@ def test_the_others_of_the_reply_are_called_at_once_and_only_once(lines, till, d
         looked.append(where)
         return f"seen {where}"
 
-    agent = till.agent(ToolCalls(("look", {"where": "1"}), ("pay", {"amount": 5}), ("look", {"where": "2"})), "end", tools=[look])
+    agent = till.agent(
+        ToolCalls(("look", {"where": "1"}), ("pay", {"amount": 5}), ("look", {"where": "2"})),
+        "end",
+        tools=[look],
+    )
     stage = Stage(agent, durability=durability)
-    assert sorted(lines(stage.start())[1:]) == ['a [a] tool(look) "seen 1"', 'a [a] tool(look) "seen 2"', "a [a] {Interrupted 1}"]
-    assert lines(stage.go_on(data=True)) == ['a [a] tool(pay) "paid 5 to Ada"', 'a [a] assistant "end"']
+    assert sorted(lines(stage.start())[1:]) == [
+        'a [a] tool(look) "seen 1"',
+        'a [a] tool(look) "seen 2"',
+        "a [a] {Interrupted 1}",
+    ]
+    assert lines(stage.go_on(data=True)) == [
+        'a [a] tool(pay) "paid 5 to Ada"',
+        'a [a] assistant "end"',
+    ]
     assert sorted(looked) == ["1", "2"]
     assert told(agent.model) == [("look", "seen 1"), ("pay", "paid 5 to Ada"), ("look", "seen 2")]
     assert is_whole(agent.model.requests[-1].messages)
@@ -240,7 +278,10 @@ def test_each_of_several_may_be_answered_in_its_own_way_and_time(till):
     stage = Stage(agent)
 
     def waiting(result):
-        return {json.loads(context.info.arguments)["amount"]: context.id for context in result.interrupts}
+        return {
+            json.loads(context.info.arguments)["amount"]: context.id
+            for context in result.interrupts
+        }
 
     found = waiting(stage.start())
     assert sorted(found) == [1, 2, 3, 4]
@@ -254,10 +295,14 @@ def test_each_of_several_may_be_answered_in_its_own_way_and_time(till):
 
 
 def test_one_by_one_each_is_asked_for_when_its_turn_has_come(till):
-    agent = till.agent(ToolCalls(("pay", {"amount": 1}), ("pay", {"amount": 2})), "end", parallel_tool_calls=False)
+    agent = till.agent(
+        ToolCalls(("pay", {"amount": 1}), ("pay", {"amount": 2})), "end", parallel_tool_calls=False
+    )
     stage = Stage(agent)
     assert [context.info.arguments for context in stage.start().interrupts] == ['{"amount":1}']
-    assert [context.info.arguments for context in stage.go_on(data=False).interrupts] == ['{"amount":2}']
+    assert [context.info.arguments for context in stage.go_on(data=False).interrupts] == [
+        '{"amount":2}'
+    ]
     assert stage.go_on(data=True).status == "completed"
     assert till.paid == [(2, "Ada")]
 
@@ -281,12 +326,19 @@ def test_an_approved_call_may_ask_something_itself(kind):
     async def fire(context: ToolContext) -> str:
         return body(context)
 
-    agent = chat("a", ToolCalls(fire={}), "end", tools=[fire if kind == "async def" else fire_in_a_thread])
+    agent = chat(
+        "a", ToolCalls(fire={}), "end", tools=[fire if kind == "async def" else fire_in_a_thread]
+    )
     stage = Stage(agent)
-    infos = [result.interrupts[0].info for result in (stage.start(), stage.go_on(data=True), stage.go_on(data=False))]
+    infos = [
+        result.interrupts[0].info
+        for result in (stage.start(), stage.go_on(data=True), stage.go_on(data=False))
+    ]
     assert infos == [ApprovalRequest("fire", "{}"), "sure?", "really?"]
     assert stage.go_on(data="r").status == "completed"
-    assert told(agent.model) == [("fire", "False r")], "what follows the approval is no answer to it"
+    assert told(agent.model) == [("fire", "False r")], (
+        "what follows the approval is no answer to it"
+    )
     assert [state for _, state in notes] == [None, "s", None]
 
 
@@ -333,18 +385,30 @@ def test_a_denied_call_of_a_tool_that_returns_directly_says_so(lines):
 
 
 def test_a_streamed_call_is_approved_like_any_other(till):
-    agent = ChatModelAgent(name="a", model=ScriptedModel([ToolCalls(pay={"amount": 5}), "two words"]), tools=[till.tool])
+    agent = ChatModelAgent(
+        name="a",
+        model=ScriptedModel([ToolCalls(pay={"amount": 5}), "two words"]),
+        tools=[till.tool],
+    )
     stage = Stage(agent, streaming=True)
     stage.start()
     events = list(stage.runner.resume(stage.id, data=True))
-    assert [event.message.text for event in events if event.message] == ["paid 5 to Ada", "two words"]
+    assert [event.message.text for event in events if event.message] == [
+        "paid 5 to Ada",
+        "two words",
+    ]
     assert [event.delta.content for event in events if event.delta] == ["two", " words"]
 
 
 @pytest.mark.parametrize("call_id", ["same", ""])
 def test_twins_are_approved_one_by_one(till, call_id):
-    twins = Message.assistant("", (ToolCall(call_id, "pay", '{"amount":1}'), ToolCall(call_id, "pay", '{"amount":2}')))
+    twins = Message.assistant(
+        "", (ToolCall(call_id, "pay", '{"amount":1}'), ToolCall(call_id, "pay", '{"amount":2}'))
+    )
     stage = Stage(till.agent(twins, "end"))
     waits = {context.info.arguments: context.id for context in stage.start().interrupts}
-    assert stage.go_on({waits['{"amount":1}']: False, waits['{"amount":2}']: True}).status == "completed"
+    assert (
+        stage.go_on({waits['{"amount":1}']: False, waits['{"amount":2}']: True}).status
+        == "completed"
+    )
     assert till.paid == [(2, "Ada")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.actors.tools.docstrings import Docstring, read_docstring
+from offbook.actors.tools.docstrings import Docstring, read_docstring
 
 GOOGLE = """Find a book.
 
@@ -51,7 +51,9 @@ REST = """Find a book.
 
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, REST], ids=["google", "numpy", "rest"])
 def test_all_styles_are_read(text):
-    assert read_docstring(text) == Docstring("Find a book.\n\nLooks in all shelves.", {"title": "the title of the book", "year": "when"})
+    assert read_docstring(text) == Docstring(
+        "Find a book.\n\nLooks in all shelves.", {"title": "the title of the book", "year": "when"}
+    )
 
 
 @pytest.mark.parametrize("text", [None, "", "  \n "])
@@ -65,5 +67,8 @@ def test_a_docstring_without_sections_is_a_description(text):
 
 
 def test_numpy_names_several_at_once_and_google_stars_the_rest():
-    assert read_docstring("A.\n\nParameters\n----------\nx, y : int\n    both\n").arguments == {"x": "both", "y": "both"}
+    assert read_docstring("A.\n\nParameters\n----------\nx, y : int\n    both\n").arguments == {
+        "x": "both",
+        "y": "both",
+    }
     assert read_docstring("A.\n\nArgs:\n    *rest: the rest\n").arguments == {"rest": "the rest"}

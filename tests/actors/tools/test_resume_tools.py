@@ -1,4 +1,6 @@
-"""Tools that wait for something from outside are called again, and are told what came; nothing else is done twice."""
+"""Tools that wait for something from outside are called again, and are told what came; nothing else
+is done twice.
+"""
 
 import sys
 import threading
@@ -6,9 +8,19 @@ import threading
 import pytest
 from pydantic import BaseModel
 
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import (
+    CustomAction,
+    Exit,
+    MaxIterationsExceeded,
+    Message,
+    Options,
+    ScriptedModel,
+    ToolCall,
+    ToolCalls,
+    Usage,
+)
 from tests.doubles.waiting import Stage, chain, chat, is_whole, told
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import CustomAction, Exit, MaxIterationsExceeded, Message, Options, ScriptedModel, ToolCall, ToolCalls, Usage
 
 
 class Seen(list):
@@ -48,7 +60,9 @@ def ask(make, seen):
     """Asks once, with its question as its state."""
 
     def body(context, question):
-        seen.append(("ask", question, context.is_resume, context.is_resume_target, context.interrupt_state))
+        seen.append(
+            ("ask", question, context.is_resume, context.is_resume_target, context.interrupt_state)
+        )
         return f"{question} {context.interrupt(question, state=[question])}"
 
     return make(body)
@@ -75,7 +89,10 @@ def calls(*questions):
 def test_the_call_is_made_again_and_gets_the_data(lines, ask, seen, durability):
     agent = chat("a", calls("size?"), "end", tools=[ask])
     stage = Stage(agent, durability=durability)
-    assert lines(stage.start()) == ['a [a] assistant "" tc(ask {"question":"size?"})', "a [a] {Interrupted 1}"]
+    assert lines(stage.start()) == [
+        'a [a] assistant "" tc(ask {"question":"size?"})',
+        "a [a] {Interrupted 1}",
+    ]
     result = stage.go_on(data="XL")
     assert lines(result) == ['a [a] tool(ask) "size? XL"', 'a [a] assistant "end"']
     assert (result.status, result.final_output) == ("completed", "end")
@@ -86,12 +103,23 @@ def test_the_call_is_made_again_and_gets_the_data(lines, ask, seen, durability):
 
 
 def test_the_address_ends_with_the_call_and_its_parent_is_the_agent(ask):
-    (context,) = Stage(chat("a", ToolCalls(ToolCall("call_7", "ask", '{"question":"?"}')), tools=[ask])).start().interrupts
-    assert [(step.kind, step.name, step.call_id) for step in context.address] == [("agent", "a", None), ("tool", "ask", "call_7")]
+    (context,) = (
+        Stage(chat("a", ToolCalls(ToolCall("call_7", "ask", '{"question":"?"}')), tools=[ask]))
+        .start()
+        .interrupts
+    )
+    assert [(step.kind, step.name, step.call_id) for step in context.address] == [
+        ("agent", "a", None),
+        ("tool", "ask", "call_7"),
+    ]
     assert chain(context)[0] == "agent:a/tool:ask '?' root"
 
 
-@pytest.mark.parametrize("data", [None, False, 0, "", [], {"a": [1, None]}, ("t", 1), Message("user", "hi", id="m1")], ids=repr)
+@pytest.mark.parametrize(
+    "data",
+    [None, False, 0, "", [], {"a": [1, None]}, ("t", 1), Message("user", "hi", id="m1")],
+    ids=repr,
+)
 def test_the_data_is_what_was_given(make, data):
     heard = []
 
@@ -151,7 +179,10 @@ def test_a_call_may_ask_several_times_and_gets_each_answer_in_its_turn(make, dur
 
     agent = chat("a", calls("?"), "end", tools=[make(body)])
     stage = Stage(agent, durability=durability)
-    infos = [result.interrupts[0].info for result in (stage.start(), stage.go_on(data="a"), stage.go_on(data=None))]
+    infos = [
+        result.interrupts[0].info
+        for result in (stage.start(), stage.go_on(data="a"), stage.go_on(data=None))
+    ]
     assert infos == ["first?", "second, after a?", "third, after None?"]
     assert stage.go_on(data="c").status == "completed"
     assert told(agent.model) == [("ask", "a None c")]
@@ -162,7 +193,9 @@ def test_a_call_that_asks_several_times_beside_others(make, echo, seen):
     def body(context, question):
         return f"{context.interrupt(question + '1')} {context.interrupt(question + '2')}"
 
-    script = ToolCalls(("ask", {"question": "a"}), ("echo", {"text": "e"}), ("ask", {"question": "b"}))
+    script = ToolCalls(
+        ("ask", {"question": "a"}), ("echo", {"text": "e"}), ("ask", {"question": "b"})
+    )
     agent = chat("a", script, "end", tools=[make(body), echo])
     stage = Stage(agent)
     first = {context.info: context.id for context in stage.start().interrupts}
@@ -180,15 +213,24 @@ def test_a_call_that_asks_several_times_beside_others(make, echo, seen):
 
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
-def test_only_those_that_wait_are_called_again_and_the_model_sees_all_in_its_order(lines, ask, echo, seen, durability):
-    script = ToolCalls(("echo", {"text": "1"}), ("ask", {"question": "a"}), ("echo", {"text": "2"}), ("ask", {"question": "b"}))
+def test_only_those_that_wait_are_called_again_and_the_model_sees_all_in_its_order(
+    lines, ask, echo, seen, durability
+):
+    script = ToolCalls(
+        ("echo", {"text": "1"}),
+        ("ask", {"question": "a"}),
+        ("echo", {"text": "2"}),
+        ("ask", {"question": "b"}),
+    )
     agent = chat("a", script, "end", tools=[ask, echo])
     stage = Stage(agent, durability=durability)
     result = stage.start()
     assert lines(result)[-1] == "a [a] {Interrupted 2}"
     assert sorted(lines(result)[1:-1]) == ['a [a] tool(echo) "1"', 'a [a] tool(echo) "2"']
     assert {context.info for context in result.interrupts} == {"a", "b"}
-    assert len({context.address for context in result.interrupts}) == 2, "each call has an address of its own"
+    assert len({context.address for context in result.interrupts}) == 2, (
+        "each call has an address of its own"
+    )
     result = stage.go_on({context.id: context.info.upper() for context in result.interrupts})
     assert sorted(lines(result)[:2]) == ['a [a] tool(ask) "a A"', 'a [a] tool(ask) "b B"']
     assert lines(result)[2:] == ['a [a] assistant "end"']
@@ -240,13 +282,22 @@ def test_calls_that_ask_in_threads_at_the_same_instant_are_all_answered():
         interrupts = stage.start().interrupts
         assert len(interrupts) == many
         first_time.clear()
-        assert stage.go_on({context.id: f"to {context.info}" for context in interrupts}).status == "completed"
+        assert (
+            stage.go_on({context.id: f"to {context.info}" for context in interrupts}).status
+            == "completed"
+        )
         assert told(agent.model) == [("ask", f"to {number} {number}") for number in range(many)]
 
 
 @pytest.mark.parametrize("call_id", ["same", ""])
 def test_calls_without_ids_or_with_the_same_id_are_told_apart(ask, call_id):
-    twins = Message.assistant("", (ToolCall(call_id, "ask", '{"question":"1"}'), ToolCall(call_id, "ask", '{"question":"2"}')))
+    twins = Message.assistant(
+        "",
+        (
+            ToolCall(call_id, "ask", '{"question":"1"}'),
+            ToolCall(call_id, "ask", '{"question":"2"}'),
+        ),
+    )
     agent = chat("a", twins, "end", tools=[ask])
     stage = Stage(agent)
     contexts = stage.start().interrupts
@@ -257,15 +308,35 @@ def test_calls_without_ids_or_with_the_same_id_are_told_apart(ask, call_id):
 
 
 def test_one_by_one_the_calls_behind_are_made_when_it_goes_on(lines, ask, echo, seen):
-    script = ToolCalls(("echo", {"text": "1"}), ("ask", {"question": "a"}), ("echo", {"text": "2"}), ("ask", {"question": "b"}), ("echo", {"text": "3"}))
+    script = ToolCalls(
+        ("echo", {"text": "1"}),
+        ("ask", {"question": "a"}),
+        ("echo", {"text": "2"}),
+        ("ask", {"question": "b"}),
+        ("echo", {"text": "3"}),
+    )
     agent = chat("a", script, "end", tools=[ask, echo], parallel_tool_calls=False)
     stage = Stage(agent)
     assert [context.info for context in stage.start().interrupts] == ["a"]
     result = stage.go_on(data="A")
-    assert lines(result) == ['a [a] tool(ask) "a A"', 'a [a] tool(echo) "2"', "a [a] {Interrupted 1}"]
+    assert lines(result) == [
+        'a [a] tool(ask) "a A"',
+        'a [a] tool(echo) "2"',
+        "a [a] {Interrupted 1}",
+    ]
     assert [context.info for context in result.interrupts] == ["b"]
-    assert lines(stage.go_on(data="B")) == ['a [a] tool(ask) "b B"', 'a [a] tool(echo) "3"', 'a [a] assistant "end"']
-    assert told(agent.model) == [("echo", "1"), ("ask", "a A"), ("echo", "2"), ("ask", "b B"), ("echo", "3")]
+    assert lines(stage.go_on(data="B")) == [
+        'a [a] tool(ask) "b B"',
+        'a [a] tool(echo) "3"',
+        'a [a] assistant "end"',
+    ]
+    assert told(agent.model) == [
+        ("echo", "1"),
+        ("ask", "a A"),
+        ("echo", "2"),
+        ("ask", "b B"),
+        ("echo", "3"),
+    ]
     assert seen.count_of("echo") == 3
 
 
@@ -303,7 +374,10 @@ def test_a_call_that_goes_on_may_attach_an_action(lines, make):
         context.send_action(Exit() if answer == "stop" else CustomAction(answer))
         return "ok"
 
-    for data, shown in (("stop", ['a [a] tool(ask) "ok" {Exit}']), ("on", ["a [a] tool(ask) \"ok\" {CustomAction 'on'}", 'a [a] assistant "end"'])):
+    for data, shown in (
+        ("stop", ['a [a] tool(ask) "ok" {Exit}']),
+        ("on", ["a [a] tool(ask) \"ok\" {CustomAction 'on'}", 'a [a] assistant "end"']),
+    ):
         stage = Stage(chat("a", calls("?"), "end", tools=[make(body)]))
         stage.start()
         assert lines(stage.go_on(data=data)) == shown
@@ -338,10 +412,18 @@ def test_what_is_left_of_the_model_calls_is_what_was_left(ask, durability, strea
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 def test_usage_adds_up_over_all_parts_of_a_run(ask, durability):
     def reply(number, question=None):
-        used = () if question is None else (ToolCall(f"c{number}", "ask", f'{{"question":"{question}"}}'),)
-        return Message("assistant", "" if used else "end", used, usage=Usage(number, 10 * number, requests=1))
+        used = (
+            ()
+            if question is None
+            else (ToolCall(f"c{number}", "ask", f'{{"question":"{question}"}}'),)
+        )
+        return Message(
+            "assistant", "" if used else "end", used, usage=Usage(number, 10 * number, requests=1)
+        )
 
-    stage = Stage(chat("a", reply(1, "?"), reply(100, "?"), reply(10_000), tools=[ask]), durability=durability)
+    stage = Stage(
+        chat("a", reply(1, "?"), reply(100, "?"), reply(10_000), tools=[ask]), durability=durability
+    )
     assert stage.start().usage == Usage(1, 10, requests=1)
     assert stage.go_on().usage == Usage(101, 1_010, requests=2)
     assert stage.go_on().usage == Usage(10_101, 101_010, requests=3)
@@ -377,7 +459,13 @@ def test_an_answer_in_a_certain_form_is_still_asked_for(ask, durability):
     class City(BaseModel):
         name: str
 
-    agent = ChatModelAgent(name="a", model=ScriptedModel([calls("?"), '{"name": "Paris"}']), tools=[ask], output_type=City, output_key="city")
+    agent = ChatModelAgent(
+        name="a",
+        model=ScriptedModel([calls("?"), '{"name": "Paris"}']),
+        tools=[ask],
+        output_type=City,
+        output_key="city",
+    )
     stage = Stage(agent, durability=durability)
     stage.start(options=Options(x=1))
     result = stage.go_on()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from understudy.actors.tools.strict_schema import ensure_strict_json_schema, has_untyped_property
-from understudy.runtime.errors import UsageError
+from offbook.actors.tools.strict_schema import ensure_strict_json_schema, has_untyped_property
+from offbook.runtime.errors import UsageError
 
 TEXT = {"type": "string"}
 CLOSED = {"type": "object", "properties": {}, "additionalProperties": False, "required": []}
@@ -18,7 +18,9 @@ CLOSED = {"type": "object", "properties": {}, "additionalProperties": False, "re
 
 def of(node, **more):
     """The strict form of that node, as a property of an object."""
-    return ensure_strict_json_schema({"type": "object", "properties": {"p": node}, **more})["properties"]["p"]
+    return ensure_strict_json_schema({"type": "object", "properties": {"p": node}, **more})[
+        "properties"
+    ]["p"]
 
 
 def test_an_empty_schema_is_a_closed_empty_object():
@@ -47,7 +49,13 @@ def test_an_open_object_is_refused(value):
 
 @pytest.mark.parametrize(
     "wrap",
-    [lambda n: {"items": n}, lambda n: {"anyOf": [n]}, lambda n: {"$defs": {"d": n}}, lambda n: {"definitions": {"d": n}}, lambda n: {"properties": {"x": n}}],
+    [
+        lambda n: {"items": n},
+        lambda n: {"anyOf": [n]},
+        lambda n: {"$defs": {"d": n}},
+        lambda n: {"definitions": {"d": n}},
+        lambda n: {"properties": {"x": n}},
+    ],
 )
 def test_every_place_is_reached(wrap):
     assert str(CLOSED) in str(of(wrap({"type": "object", "properties": {}})))
@@ -58,7 +66,10 @@ def test_one_of_joins_any_of():
 
 
 def test_all_of_with_one_entry_is_merged_and_the_parents_annotations_win():
-    assert of({"description": "mine", "allOf": [{"type": "string", "description": "its"}]}) == {"type": "string", "description": "mine"}
+    assert of({"description": "mine", "allOf": [{"type": "string", "description": "its"}]}) == {
+        "type": "string",
+        "description": "mine",
+    }
     assert of({"maximum": 1, "allOf": [{"maximum": 1.0}]}) == {"maximum": 1}
     with pytest.raises(UsageError, match="const"):
         of({"const": 1, "allOf": [{"const": True}]})
@@ -79,16 +90,27 @@ def test_a_lone_reference_stays_and_one_with_annotations_is_inlined():
     assert of({"$ref": "#/$defs/D", "default": None}, **{"$defs": defs}) == {"$ref": "#/$defs/D"}
     assert of({"allOf": [{"$ref": "#/$defs/D"}]}, **{"$defs": defs}) == {"$ref": "#/$defs/D"}
     node = of({"$ref": "#/$defs/D", "description": "mine"}, **{"$defs": defs})
-    assert node == {"type": "object", "description": "mine", "properties": {"x": TEXT}, "additionalProperties": False, "required": ["x"]}
-    with pytest.raises(UsageError, match="beside the reference"):
+    assert node == {
+        "type": "object",
+        "description": "mine",
+        "properties": {"x": TEXT},
+        "additionalProperties": False,
+        "required": ["x"],
+    }
+    with pytest.raises(UsageError, match="alongside the reference"):
         of({"$ref": "#/$defs/D", "type": "string"}, **{"$defs": defs})
 
 
 def test_pointers_are_unescaped_in_order():
-    assert of({"$ref": "#/$defs/a~01~1b", "title": "t"}, **{"$defs": {"a~1/b": TEXT}}) == {"type": "string", "title": "t"}
+    assert of({"$ref": "#/$defs/a~01~1b", "title": "t"}, **{"$defs": {"a~1/b": TEXT}}) == {
+        "type": "string",
+        "title": "t",
+    }
 
 
-@pytest.mark.parametrize("reference", ["other.json#/D", "https://example.org/s", "#/$defs/None", "#D", 3])
+@pytest.mark.parametrize(
+    "reference", ["other.json#/D", "https://example.org/s", "#/$defs/None", "#D", 3]
+)
 def test_a_reference_that_leads_nowhere_says_which(reference):
     with pytest.raises(UsageError, match=re.escape(str(reference))):
         of({"$ref": reference})
@@ -96,19 +118,43 @@ def test_a_reference_that_leads_nowhere_says_which(reference):
 
 def test_circular_references_say_which():
     with pytest.raises(UsageError, match="circular"):
-        of({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}})
+        of(
+            {"$ref": "#/$defs/A"},
+            **{"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}},
+        )
     with pytest.raises(UsageError, match=r"circular.*#/\$defs/A"):
-        of(TEXT, **{"$defs": {"A": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A", "description": "d"}}}}})
+        of(
+            TEXT,
+            **{
+                "$defs": {
+                    "A": {
+                        "type": "object",
+                        "properties": {"a": {"$ref": "#/$defs/A", "description": "d"}},
+                    }
+                }
+            },
+        )
 
 
 def test_a_type_that_holds_itself_is_fine():
     class Node(BaseModel):
         next: "Node | None" = None
 
-    assert ensure_strict_json_schema(Node.model_json_schema())["properties"]["next"]["anyOf"][0] == {"$ref": "#/$defs/Node"}
+    assert ensure_strict_json_schema(Node.model_json_schema())["properties"]["next"]["anyOf"][
+        0
+    ] == {"$ref": "#/$defs/Node"}
 
 
-@pytest.mark.parametrize("root", [{"anyOf": [TEXT]}, {"oneOf": [TEXT]}, {"type": ["object", "null"]}, {"type": "null"}, {"type": "object", "nullable": True}])
+@pytest.mark.parametrize(
+    "root",
+    [
+        {"anyOf": [TEXT]},
+        {"oneOf": [TEXT]},
+        {"type": ["object", "null"]},
+        {"type": "null"},
+        {"type": "object", "nullable": True},
+    ],
+)
 def test_the_root_is_one_object(root):
     with pytest.raises(UsageError, match="root"):
         ensure_strict_json_schema(root)
@@ -125,7 +171,11 @@ def test_too_deep_and_too_many_are_refused():
 
 
 def test_the_schema_given_is_not_changed():
-    schema = {"type": "object", "properties": {"p": {"oneOf": [{"type": "object"}], "default": None}}, "$defs": {"D": {"allOf": [TEXT]}}}
+    schema = {
+        "type": "object",
+        "properties": {"p": {"oneOf": [{"type": "object"}], "default": None}},
+        "$defs": {"D": {"allOf": [TEXT]}},
+    }
     before = copy.deepcopy(schema)
     ensure_strict_json_schema(schema)
     assert schema == before
@@ -145,13 +195,20 @@ def test_pydantic_models_as_users_write_them():
         with pytest.raises(UsageError, match="additionalProperties"):
             ensure_strict_json_schema(refused.model_json_schema())
     strict = ensure_strict_json_schema(Maybe.model_json_schema())
-    assert (strict["required"], strict["properties"]["name"]["anyOf"]) == (["name"], [TEXT, {"type": "null"}])
+    assert (strict["required"], strict["properties"]["name"]["anyOf"]) == (
+        ["name"],
+        [TEXT, {"type": "null"}],
+    )
 
 
 def test_what_has_no_type_is_found():
     assert has_untyped_property({"type": "object", "properties": {"a": {"title": "A"}}})
-    assert has_untyped_property({"type": "object", "properties": {"a": {"type": "array", "items": {}}}})
-    assert not has_untyped_property({"type": "object", "properties": {"a": {"type": "array", "items": TEXT}}})
+    assert has_untyped_property(
+        {"type": "object", "properties": {"a": {"type": "array", "items": {}}}}
+    )
+    assert not has_untyped_property(
+        {"type": "object", "properties": {"a": {"type": "array", "items": TEXT}}}
+    )
 
 
 def model_of(fields):
@@ -160,7 +217,12 @@ def model_of(fields):
 
 LEAVES = st.sampled_from([int, str, bool, int | None, str | None])
 TYPES = st.recursive(
-    LEAVES, lambda inner: inner.map(lambda kind: list[kind]) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3).map(model_of), max_leaves=6
+    LEAVES,
+    lambda inner: (
+        inner.map(lambda kind: list[kind])
+        | st.dictionaries(st.sampled_from("abc"), inner, max_size=3).map(model_of)
+    ),
+    max_leaves=6,
 )
 
 

@@ -1,4 +1,6 @@
-"""A tool is a function that a model can call: what it is told of it, and how the arguments get there."""
+"""A tool is a function that a model can call: what it is told of it, and how the arguments get
+there.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, TypedDict
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from understudy.actors.tools.tool import ToolArgumentsError, tool
-from understudy.actors.tools.tool_context import ToolContext
-from understudy.runtime import ActorSystem, UsageError
+from offbook.actors.tools.tool import ToolArgumentsError, tool
+from offbook.actors.tools.tool_context import ToolContext
+from offbook.runtime import ActorSystem, UsageError
 
 if TYPE_CHECKING:
-    from understudy.actors.nowhere import NotThere
+    from offbook.actors.nowhere import NotThere
 
 
 class Context(ToolContext):
@@ -81,7 +83,9 @@ def said(run, made, text):
 
 
 @tool
-async def get_weather(city: str, days: Annotated[int, Field(ge=0, description="how many")] = 3) -> str:
+async def get_weather(
+    city: str, days: Annotated[int, Field(ge=0, description="how many")] = 3
+) -> str:
     """Tell the weather.
 
     Args:
@@ -97,7 +101,10 @@ def test_a_tool_is_told_to_the_model_by_name_docstring_and_signature():
     assert spec.parameters == {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"city": {"type": "string", "description": "where"}, "days": {"type": "integer", "minimum": 0, "description": "how many", "default": 3}},
+        "properties": {
+            "city": {"type": "string", "description": "where"},
+            "days": {"type": "integer", "minimum": 0, "description": "how many", "default": 3},
+        },
         "required": ["city", "days"],
     }
     assert get_weather.spec is spec
@@ -122,13 +129,28 @@ def test_a_tool_cannot_be_changed():
 
 
 def test_a_function_without_a_proper_name_needs_one():
-    with pytest.raises(UsageError, match="give name="):
+    with pytest.raises(UsageError, match="Pass another one as name="):
         tool(lambda x: x)
 
 
 def test_options_are_kept_as_data():
-    made = tool(name="other", description="does it", strict=False, return_directly=True, needs_approval=bool, timeout=2.5, retries=3)(lambda: 1)
-    assert (made.name, made.description, made.strict, made.return_directly, made.timeout, made.retries) == ("other", "does it", False, True, 2.5, 3)
+    made = tool(
+        name="other",
+        description="does it",
+        strict=False,
+        return_directly=True,
+        needs_approval=bool,
+        timeout=2.5,
+        retries=3,
+    )(lambda: 1)
+    assert (
+        made.name,
+        made.description,
+        made.strict,
+        made.return_directly,
+        made.timeout,
+        made.retries,
+    ) == ("other", "does it", False, True, 2.5, 3)
     assert made.needs_approval is bool
     assert not made.spec.strict
 
@@ -216,11 +238,20 @@ def test_names_that_mean_something_to_others_are_names_like_any(run):
     async def f(function: int, schema: int, model_config: int, _hidden: int, copy: int):
         return function, schema, model_config, _hidden, copy
 
-    assert invoke(run, tool(f), function=1, schema=2, model_config=3, _hidden=4, copy=5) == (1, 2, 3, 4, 5)
+    assert invoke(run, tool(f), function=1, schema=2, model_config=3, _hidden=4, copy=5) == (
+        1,
+        2,
+        3,
+        4,
+        5,
+    )
 
 
 def test_a_default_of_pydantic_is_a_default(run):
-    async def f(n: int = Field(5, ge=1, description="n"), names: list = Field(default_factory=list)):  # noqa: B008 -- pydantic's way
+    async def f(
+        n: int = Field(5, ge=1, description="n"),
+        names: list = Field(default_factory=list),  # noqa: B008 -- pydantic's way
+    ):
         return n, names
 
     made = tool(f)
@@ -285,7 +316,12 @@ def test_partials_methods_and_objects_can_be_tools(run):
     called = tool(name="shop")(Shop())
     assert (invoke(run, called, what="a"), called.description) == ("called a", "Call it.")
     part = tool(functools.partial(add, b=1))
-    assert (invoke(run, part, a=1), part.name, part.description, list(part.spec.parameters["properties"])) == (2, "add", "Add them.", ["a"])
+    assert (
+        invoke(run, part, a=1),
+        part.name,
+        part.description,
+        list(part.spec.parameters["properties"]),
+    ) == (2, "add", "Add them.", ["a"])
 
 
 def test_strict_is_given_up_where_the_schema_does_not_allow_it(run):
@@ -371,7 +407,7 @@ class Thing:
         (Thing.method, ["method", "without its object"]),
         (Thing, ["Thing", "class"]),
         (get_weather, ["get_weather", "already"]),
-        ("name", ["'name'", "called"]),
+        ("name", ["must be a function, got 'name'", "@tool(name=...)"]),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -383,7 +419,16 @@ def test_a_signature_that_cannot_be_a_schema_is_refused_at_once(function, words)
 
 
 @pytest.mark.parametrize(
-    "options", [{"timeout": 0}, {"retries": -1}, {"name": "a b"}, {"name": ""}, {"name": "x" * 65}, {"needs_approval": "yes"}, {"nmae": "x"}]
+    "options",
+    [
+        {"timeout": 0},
+        {"retries": -1},
+        {"name": "a b"},
+        {"name": ""},
+        {"name": "x" * 65},
+        {"needs_approval": "yes"},
+        {"nmae": "x"},
+    ],
 )
 def test_options_that_make_no_sense_are_refused(options):
     with pytest.raises(UsageError, match="tool"):
@@ -392,7 +437,35 @@ def test_options_that_make_no_sense_are_refused(options):
 
 def test_concurrent_calls_share_nothing(run):
     async def main():
-        results = await asyncio.gather(*(get_weather.invoke(Context(), json.dumps({"city": str(n)})) for n in range(50)))
+        results = await asyncio.gather(
+            *(get_weather.invoke(Context(), json.dumps({"city": str(n)})) for n in range(50))
+        )
         assert results == [f"{n} 3" for n in range(50)]
 
     run(main())
+
+
+def test_what_a_model_is_not_told_of_a_tool_is_a_warning(caplog):
+    def bare(city, days: int):
+        return city
+
+    tool(bare)
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2
+    assert "Tool bare has no docstring" in said[0]
+    assert "without types" in said[1]
+    assert said[1].endswith("city. Annotate them.")
+    caplog.clear()
+    tool(description="Says it.")(get_weather.__wrapped__)
+    tool(name="shown")(lambda x: x)
+    assert caplog.records == []
+
+
+def test_a_context_without_an_annotation_is_refused():
+    def asks(context):
+        """Ask."""
+
+    with pytest.raises(
+        UsageError, match=r"tool asks: parameter context has no annotation.*ToolContext"
+    ):
+        tool(asks)

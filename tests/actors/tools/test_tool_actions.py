@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import (
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import (
     AgentEvent,
     BreakLoop,
     CustomAction,
@@ -27,12 +27,18 @@ def echo(text: str) -> str:
 
 
 def results(events):
-    return [(event.message.tool_name, event.message.text) for event in events if event.message is not None and event.message.role == "tool"]
+    return [
+        (event.message.tool_name, event.message.text)
+        for event in events
+        if event.message is not None and event.message.role == "tool"
+    ]
 
 
 def play(script, tools, **options):
     model = ScriptedModel(script)
-    result = Runner(ChatModelAgent(name="a", model=model, tools=tools, **options)).query("go").result(20)
+    result = (
+        Runner(ChatModelAgent(name="a", model=model, tools=tools, **options)).query("go").result(20)
+    )
     return result, model
 
 
@@ -47,10 +53,19 @@ def test_two_concurrent_calls_of_one_tool_each_keep_their_own_action(run):
             await both.wait()
             return str(value)
 
-        model = ScriptedModel([ToolCalls(("mark", {"value": 1}), ("mark", {"value": 2}), ("echo", {"text": "3"})), "done"])
+        model = ScriptedModel(
+            [
+                ToolCalls(("mark", {"value": 1}), ("mark", {"value": 2}), ("echo", {"text": "3"})),
+                "done",
+            ]
+        )
         return await Runner(ChatModelAgent(name="a", model=model, tools=[mark, echo])).query("go")
 
-    shown = {event.message.text: event.action for event in run(main()).events if event.message.role == "tool"}
+    shown = {
+        event.message.text: event.action
+        for event in run(main()).events
+        if event.message.role == "tool"
+    }
     assert shown == {"1": CustomAction(1), "2": CustomAction(2), "3": None}
 
 
@@ -72,7 +87,11 @@ def test_an_exit_that_a_tool_sends_ends_the_run():
         return "enough"
 
     result, model = play([ToolCalls(stop={})], [stop])
-    assert (result.status, result.final_output, result.events[-1].action) == ("completed", "enough", Exit())
+    assert (result.status, result.final_output, result.events[-1].action) == (
+        "completed",
+        "enough",
+        Exit(),
+    )
     assert len(model.requests) == 1
 
 
@@ -87,7 +106,11 @@ def test_breaking_a_loop_where_there_is_none_does_nothing():
     assert result.final_output == "done"
 
 
-@pytest.mark.parametrize("action", [Exit(), TransferToAgent("b"), BreakLoop(), Interrupted()], ids=["Exit", "TransferToAgent", "BreakLoop", "Interrupted"])
+@pytest.mark.parametrize(
+    "action",
+    [Exit(), TransferToAgent("b"), BreakLoop(), Interrupted()],
+    ids=["Exit", "TransferToAgent", "BreakLoop", "Interrupted"],
+)
 def test_an_emitted_event_cannot_steer_the_agent(action):
     @tool
     def work(context: ToolContext) -> str:
@@ -141,16 +164,31 @@ def test_emitted_events_come_before_the_result_of_their_call_and_are_not_told_to
     model = ScriptedModel([ToolCalls(work={}), "ok"])
     events = list(Runner(ChatModelAgent(name="a", model=model, tools=[work])).query("go"))
     kinds = [
-        event.custom_output if event.delta is None and event.message is None and event.action is None else event.delta or event.action or event.message.role
+        event.custom_output
+        if event.delta is None and event.message is None and event.action is None
+        else event.delta or event.action or event.message.role
         for event in events
     ]
-    assert kinds == ["assistant", 0, 1, 2, MessageDelta("half"), CustomAction("x"), "tool", "assistant"]
+    assert kinds == [
+        "assistant",
+        0,
+        1,
+        2,
+        MessageDelta("half"),
+        CustomAction("x"),
+        "tool",
+        "assistant",
+    ]
     assert {(event.agent_name, event.run_path) for event in events} == {("a", ("a",))}
     assert [event.seq for event in events] == list(range(1, 9))
     assert [message.role for message in model.requests[1].messages] == ["user", "assistant", "tool"]
 
 
-@pytest.mark.parametrize("wrong", [None, "text", AgentEvent.say("hi"), AgentEvent(error=ValueError())], ids=["None", "text", "message", "error"])
+@pytest.mark.parametrize(
+    "wrong",
+    [None, "text", AgentEvent.say("hi"), AgentEvent(error=ValueError())],
+    ids=["None", "text", "message", "error"],
+)
 def test_events_that_are_the_agents_to_make_are_refused(wrong):
     @tool
     def work(context: ToolContext) -> str:
@@ -174,7 +212,11 @@ def collect(kind, count, **options):
         return work(context)
 
     model = ScriptedModel([ToolCalls(("work", {}), ("echo", {"text": "x"})), "ok"])
-    agent = ChatModelAgent(name="a", model=model, tools=[echo, tool(name="work")(work if kind == "def" else work_async)])
+    agent = ChatModelAgent(
+        name="a",
+        model=model,
+        tools=[echo, tool(name="work")(work if kind == "def" else work_async)],
+    )
     return Runner(agent, **options).query("go")
 
 
@@ -182,9 +224,15 @@ def collect(kind, count, **options):
 def test_none_of_them_is_lost_however_small_the_room_and_each_comes_before_the_result(kind):
     count = 3_000 if kind == "def" else 500
     events = list(collect(kind, count, event_buffer=2))
-    assert [event.custom_output for event in events if event.custom_output is not None] == list(range(count))
+    assert [event.custom_output for event in events if event.custom_output is not None] == list(
+        range(count)
+    )
     last = max(index for index, event in enumerate(events) if event.custom_output is not None)
-    result = next(index for index, event in enumerate(events) if event.message is not None and event.message.text == "done")
+    result = next(
+        index
+        for index, event in enumerate(events)
+        if event.message is not None and event.message.text == "done"
+    )
     assert last < result
     assert events[-1].message.text == "ok"
 
@@ -207,7 +255,10 @@ def test_a_thread_that_emits_to_a_consumer_who_has_gone_away_ends(run):
         return "done"
 
     async def main():
-        handle = Runner(ChatModelAgent(name="a", model=ScriptedModel([ToolCalls(work={})]), tools=[work]), event_buffer=2).query("go")
+        handle = Runner(
+            ChatModelAgent(name="a", model=ScriptedModel([ToolCalls(work={})]), tools=[work]),
+            event_buffer=2,
+        ).query("go")
         async for event in handle:
             if event.custom_output is not None:
                 break
@@ -232,7 +283,9 @@ def test_they_are_shown_while_the_tool_is_at_work(run):
             return "done"
 
         texts = []
-        async for event in Runner(ChatModelAgent(name="a", model=ScriptedModel([ToolCalls(work={}), "ok"]), tools=[work])).query("go"):
+        async for event in Runner(
+            ChatModelAgent(name="a", model=ScriptedModel([ToolCalls(work={}), "ok"]), tools=[work])
+        ).query("go"):
             texts.append(event.custom_output or event.message.text)
             if event.custom_output == "begun":
                 seen.set()

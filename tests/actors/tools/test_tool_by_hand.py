@@ -8,9 +8,9 @@ import socket
 import pytest
 from pydantic import BaseModel
 
-from understudy.actors.tools.tool import Tool, ToolArgumentsError
-from understudy.actors.tools.tool_context import ToolContext
-from understudy.runtime import UsageError
+from offbook.actors.tools.tool import Tool, ToolArgumentsError
+from offbook.actors.tools.tool_context import ToolContext
+from offbook.runtime import UsageError
 
 
 class Context(ToolContext):
@@ -55,12 +55,20 @@ def test_a_tool_by_hand_with_a_json_schema(run):
         seen.append(context)
         return arguments
 
-    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
     made = Tool(name="mine", description="Mine.", parameters=schema, call=call)
     assert (made.spec.strict, made.spec.parameters) == (True, schema)
     assert invoke(run, made, a=1) == {"a": 1}
     assert isinstance(seen[0], Context)
-    assert said(run, made, '{"b": 1}') == "arguments of mine are not valid: a: field required; no such argument: b (there are: a)"
+    assert (
+        said(run, made, '{"b": 1}')
+        == "arguments of mine are not valid: a: field required; no such argument: b (there are: a)"
+    )
     assert "not JSON" in said(run, made, "{")
     assert "must be a JSON object" in said(run, made, "3")
 
@@ -69,7 +77,12 @@ def test_a_tool_by_hand_without_parameters_takes_none(run):
     made = Tool(name="mine", call=lambda context, arguments: arguments)
     assert invoke(run, made) == {}
     assert "there are: none" in said(run, made, '{"a": 1}')
-    assert made.spec.parameters == {"type": "object", "properties": {}, "additionalProperties": False, "required": []}
+    assert made.spec.parameters == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+        "required": [],
+    }
 
 
 @pytest.mark.parametrize("kind", [Place, Point])
@@ -85,5 +98,5 @@ def test_a_tool_by_hand_that_cannot_be_is_refused():
         Tool(name="mine", parameters=int, call=print)
     with pytest.raises(UsageError, match="socket"):
         Tool(name="mine", parameters=socket.socket, call=print)
-    with pytest.raises(UsageError, match="cannot be called"):
+    with pytest.raises(UsageError, match="call must be a function, got 3"):
         Tool(name="mine", call=3)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import Runner, ScriptedModel, ToolCalls
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import Runner, ScriptedModel, ToolCalls
 
 
 @pytest.mark.parametrize("calls", [1, 2])
@@ -35,4 +35,6 @@ def test_a_generator_exit_is_an_ordinary_failure_of_its_tool(run, calls, kind):
     assert result.final_output == "told"
     texts = [event.message.text for event in result.events if event.message.role == "tool"]
     assert len(texts) == calls
-    assert all(text.startswith("tool bad failed: ") and text.endswith("GeneratorExit") for text in texts)
+    assert all(
+        text.startswith("tool bad failed: ") and text.endswith("GeneratorExit") for text in texts
+    )

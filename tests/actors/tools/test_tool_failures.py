@@ -1,12 +1,14 @@
-"""Tool calls that go wrong: what the model is told, what is shown, and what is kept of the other calls."""
+"""Tool calls that go wrong: what the model is told, what is shown, and what is kept of the other
+calls.
+"""
 
 import asyncio
 import threading
 
 import pytest
 
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import AgentEvent, Exit, Runner, ScriptedModel, ToolCalls, ToolError
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import AgentEvent, Exit, Runner, ScriptedModel, ToolCalls, ToolError
 
 
 @tool
@@ -25,12 +27,18 @@ def fail_in_a_thread(text: str) -> str:
 
 
 def results(events):
-    return [(event.message.tool_name, event.message.text) for event in events if event.message is not None and event.message.role == "tool"]
+    return [
+        (event.message.tool_name, event.message.text)
+        for event in events
+        if event.message is not None and event.message.role == "tool"
+    ]
 
 
 def play(script, tools, **options):
     model = ScriptedModel(script)
-    result = Runner(ChatModelAgent(name="a", model=model, tools=tools, **options)).query("go").result(20)
+    result = (
+        Runner(ChatModelAgent(name="a", model=model, tools=tools, **options)).query("go").result(20)
+    )
     return result, model
 
 
@@ -38,7 +46,10 @@ UNKNOWN = "there is no tool named 'nothing'. The tools that exist: echo, fail, f
 # The call, and what the model is told of it.
 WRONG = {
     "it raises": (("fail", {"text": "x"}), "tool fail failed: ValueError: no x, none at all"),
-    "it raises in a thread": (("fail_in_a_thread", {"text": "x"}), "tool fail_in_a_thread failed: ValueError: no x, none at all"),
+    "it raises in a thread": (
+        ("fail_in_a_thread", {"text": "x"}),
+        "tool fail_in_a_thread failed: ValueError: no x, none at all",
+    ),
     "unknown tool": (("nothing", {"text": "x"}), UNKNOWN),
     "broken JSON": (("echo", '{"text": '), "arguments of echo are not valid"),
     "no JSON": (("echo", "text"), "arguments of echo are not valid"),
@@ -51,7 +62,9 @@ WRONG = {
 
 @pytest.mark.parametrize(("call", "text"), WRONG.values(), ids=WRONG)
 def test_the_model_is_told_in_one_line_and_an_event_shows_it(call, text):
-    result, model = play([ToolCalls(call, ("echo", {"text": "fine"})), "sorry"], [echo, fail, fail_in_a_thread])
+    result, model = play(
+        [ToolCalls(call, ("echo", {"text": "fine"})), "sorry"], [echo, fail, fail_in_a_thread]
+    )
     assert result.status == "completed"
     assert result.final_output == "sorry"
     assert sorted(results(result.events)) == sorted(results_told(model))
@@ -63,12 +76,20 @@ def test_the_model_is_told_in_one_line_and_an_event_shows_it(call, text):
 
 
 def results_told(model):
-    return [(message.tool_name, message.text) for message in model.requests[-1].messages if message.role == "tool"]
+    return [
+        (message.tool_name, message.text)
+        for message in model.requests[-1].messages
+        if message.role == "tool"
+    ]
 
 
 @pytest.mark.parametrize(("call", "text"), WRONG.values(), ids=WRONG)
 def test_in_raise_mode_it_is_an_error_event_and_the_results_of_the_others_are_kept(call, text):
-    result, model = play([ToolCalls(("echo", {"text": "1"}), call, ("echo", {"text": "2"}))], [echo, fail, fail_in_a_thread], on_tool_error="raise")
+    result, model = play(
+        [ToolCalls(("echo", {"text": "1"}), call, ("echo", {"text": "2"}))],
+        [echo, fail, fail_in_a_thread],
+        on_tool_error="raise",
+    )
     assert result.status == "failed"
     assert sorted(results(result.events)) == [("echo", "1"), ("echo", "2")]
     assert isinstance(result.error, ToolError)
@@ -98,10 +119,16 @@ def test_in_raise_mode_the_error_comes_after_the_others_have_ended(run):
             raise ValueError("x")
 
         model = ScriptedModel([ToolCalls(("break_down", {}), ("slow", {}))])
-        return await Runner(ChatModelAgent(name="a", model=model, tools=[slow, break_down], on_tool_error="raise")).query("go")
+        return await Runner(
+            ChatModelAgent(name="a", model=model, tools=[slow, break_down], on_tool_error="raise")
+        ).query("go")
 
     result = run(main())
-    assert [event.message.text if event.message else "error" for event in result.events] == ["", "slow", "error"]
+    assert [event.message.text if event.message else "error" for event in result.events] == [
+        "",
+        "slow",
+        "error",
+    ]
 
 
 def test_in_raise_mode_the_others_are_made_even_one_by_one():
@@ -123,7 +150,12 @@ def test_unknown_tool_answers_for_tools_that_do_not_exist(mode):
         return by_def(name, arguments)
 
     for answer in (by_def, by_async_def):
-        result, _ = play([ToolCalls(("nothing", '{"x": broken')), "ok"], [echo], unknown_tool=answer, on_tool_error=mode)
+        result, _ = play(
+            [ToolCalls(("nothing", '{"x": broken')), "ok"],
+            [echo],
+            unknown_tool=answer,
+            on_tool_error=mode,
+        )
         assert results(result.events) == [("nothing", '{"no":"nothing"}')]
         assert result.status == "completed"
     assert asked == [("nothing", '{"x": broken')] * 2
@@ -141,7 +173,9 @@ def test_unknown_tool_that_raises_is_as_a_tool_that_does():
 
 def test_an_agent_without_tools_says_that_there_are_none():
     result, _ = play([ToolCalls("nothing", {}), "ok"], [])
-    assert results(result.events) == [("nothing", "there is no tool named 'nothing'. The tools that exist: none at all.")]
+    assert results(result.events) == [
+        ("nothing", "there is no tool named 'nothing'. The tools that exist: none at all.")
+    ]
 
 
 @pytest.mark.parametrize("mode", ["report", "raise"])
@@ -162,12 +196,22 @@ def test_what_cannot_be_shown_to_a_model_is_an_error_of_the_tool(mode):
 # --- what ordinary code raises by accident ---
 
 
-ACCIDENTS = (StopIteration, StopAsyncIteration, asyncio.CancelledError, TimeoutError, ExceptionGroup("x", [ValueError()]))
+ACCIDENTS = (
+    StopIteration,
+    StopAsyncIteration,
+    asyncio.CancelledError,
+    TimeoutError,
+    ExceptionGroup("x", [ValueError()]),
+)
 
 
 @pytest.mark.parametrize(
     ("kind", "error"),
-    [pytest.param(kind, error, id=f"{kind} {getattr(error, '__name__', 'group')}") for kind in ("async def", "def") for error in ACCIDENTS],
+    [
+        pytest.param(kind, error, id=f"{kind} {getattr(error, '__name__', 'group')}")
+        for kind in ("async def", "def")
+        for error in ACCIDENTS
+    ],
 )
 def test_whatever_a_tool_raises_is_reported_and_the_run_goes_on(kind, error):
     def bad() -> str:
@@ -177,7 +221,9 @@ def test_whatever_a_tool_raises_is_reported_and_the_run_goes_on(kind, error):
         raise error
 
     model = ScriptedModel([ToolCalls(("bad", {}), ("echo", {"text": "x"})), "ok"])
-    agent = ChatModelAgent(name="a", model=model, tools=[tool(name="bad")(bad if kind == "def" else bad_async), echo])
+    agent = ChatModelAgent(
+        name="a", model=model, tools=[tool(name="bad")(bad if kind == "def" else bad_async), echo]
+    )
     result = Runner(agent).query("go", timeout=1).result(20)
     assert result.status == "completed", repr(result.error)
     assert [name for name, _ in results_told(model)] == ["bad", "echo"]
@@ -213,7 +259,9 @@ def test_an_async_tool_that_takes_too_long_is_ended(run, mode):
             ended.append("really")
         return "x"
 
-    result, _ = play([ToolCalls(("slow", {}), ("echo", {"text": "x"})), "ok"], [slow, echo], on_tool_error=mode)
+    result, _ = play(
+        [ToolCalls(("slow", {}), ("echo", {"text": "x"})), "ok"], [slow, echo], on_tool_error=mode
+    )
     assert ended == ["really"]
     text = "tool slow took longer than 0.02 s, and was ended"
     if mode == "report":
@@ -239,7 +287,10 @@ def test_a_plain_tool_that_takes_too_long_is_not_waited_for():
     try:
         result, model = play([ToolCalls(slow={}), "ok"], [slow])
         assert not ended.is_set()
-        told = "tool slow may still be at work, or may have been done: it was not waited for after 0.02 s"
+        told = (
+            "tool slow may still be at work, or may have been done: it was not waited for after "
+            "0.02 s"
+        )
         assert results_told(model) == [("slow", told)]
         assert result.status == "completed"
     finally:
@@ -270,7 +321,10 @@ def test_a_tool_is_tried_again_as_often_as_it_may(fails, told, kind):
     async def flaky_async() -> int:
         return flaky()
 
-    _, model = play([ToolCalls(flaky={}), "ok"], [tool(name="flaky", retries=2)(flaky if kind == "def" else flaky_async)])
+    _, model = play(
+        [ToolCalls(flaky={}), "ok"],
+        [tool(name="flaky", retries=2)(flaky if kind == "def" else flaky_async)],
+    )
     assert results_told(model) == [("flaky", told)]
     assert len(tries) == 3
 
@@ -285,8 +339,13 @@ def test_each_attempt_has_the_whole_timeout_and_invalid_arguments_are_not_tried_
             await asyncio.get_running_loop().create_future()
         return "second"
 
-    _, model = play([ToolCalls(("flaky", {"number": 1}), ("flaky", {"number": "x"})), "ok"], [flaky])
-    assert [text.split(":")[0] for _, text in results_told(model)] == ["second", "arguments of flaky are not valid"]
+    _, model = play(
+        [ToolCalls(("flaky", {"number": 1}), ("flaky", {"number": "x"})), "ok"], [flaky]
+    )
+    assert [text.split(":")[0] for _, text in results_told(model)] == [
+        "second",
+        "arguments of flaky are not valid",
+    ]
     assert tries == [1, 1]
 
 
@@ -334,14 +393,23 @@ def test_an_action_of_an_attempt_that_failed_is_not_taken():
 
 def test_a_transfer_with_arguments_that_are_not_valid_is_told_to_the_model():
     other = ChatModelAgent(name="b", model=ScriptedModel(["hi"]))
-    model = ScriptedModel([ToolCalls("transfer_to_agent", {"name": "b"}), ToolCalls("transfer_to_agent", {"agent_name": "b"})])
-    result = Runner(ChatModelAgent(name="a", model=model, sub_agents=[other])).query("go").result(20)
+    model = ScriptedModel(
+        [
+            ToolCalls("transfer_to_agent", {"name": "b"}),
+            ToolCalls("transfer_to_agent", {"agent_name": "b"}),
+        ]
+    )
+    result = (
+        Runner(ChatModelAgent(name="a", model=model, sub_agents=[other])).query("go").result(20)
+    )
     assert result.final_output == "hi"
     assert result.last_agent == "b"
 
 
 def test_an_exit_with_arguments_that_are_not_valid_is_told_to_the_model():
-    model = ScriptedModel([ToolCalls("exit", {"result": "x"}), ToolCalls("exit", {"final_result": "x"})])
+    model = ScriptedModel(
+        [ToolCalls("exit", {"result": "x"}), ToolCalls("exit", {"final_result": "x"})]
+    )
     result = Runner(ChatModelAgent(name="a", model=model, exit_tool=True)).query("go").result(20)
     assert result.final_output == "x"
     assert result.events[-1].action == Exit()
@@ -356,3 +424,28 @@ def test_what_a_tool_has_emitted_before_it_failed_is_shown(mode):
 
     result, _ = play([ToolCalls(work={}), "ok"], [work], on_tool_error=mode)
     assert result.events[1].custom_output == "progress"
+
+
+def test_of_a_group_of_exceptions_the_model_is_told_each():
+    @tool
+    async def both() -> str:
+        raise ExceptionGroup(
+            "unhandled errors in a TaskGroup",
+            [ValueError("no city"), ExceptionGroup("inner", [KeyError("day")])],
+        )
+
+    result, _ = play([ToolCalls(both={}), "done"], [both])
+    ((_, text),) = results(result.events)
+    assert "ValueError: no city" in text
+    assert "KeyError: 'day'" in text
+
+
+def test_a_text_of_an_error_without_end_is_cut_and_says_so():
+    @tool
+    async def shout() -> str:
+        raise ValueError("x" * 5_000_000)
+
+    result, _ = play([ToolCalls(shout={}), "done"], [shout])
+    ((_, text),) = results(result.events)
+    assert len(text) < 11_000
+    assert "more characters" in text

@@ -8,9 +8,9 @@ from datetime import date
 import pytest
 from pydantic import BaseModel
 
-from understudy.actors.tools.tool_result import tool_content
-from understudy.runtime.data.chat import ImagePart, Message, TextPart
-from understudy.runtime.errors import ToolError
+from offbook.actors.tools.tool_result import tool_content
+from offbook.runtime.data.chat import ImagePart, Message, TextPart
+from offbook.runtime.errors import ToolError
 
 
 class Model(BaseModel):
@@ -72,13 +72,47 @@ def circle():
 
 
 @pytest.mark.parametrize(
-    "value", [object(), [object()], {"a": print}, circle(), b"\xff", {object(): 1}], ids=["object", "list", "function", "circle", "bytes", "key"]
+    "value",
+    [object(), [object()], {"a": print}, circle(), b"\xff", {object(): 1}],
+    ids=["object", "list", "function", "circle", "bytes", "key"],
 )
 def test_what_cannot_be_json_is_refused_with_its_type(value):
-    with pytest.raises(ToolError, match=f"the tool returned a {type(value).__qualname__} which cannot be JSON") as caught:
+    with pytest.raises(
+        ToolError, match=f"the tool returned a {type(value).__qualname__} which cannot be JSON"
+    ) as caught:
         tool_content(value)
     assert "\n" not in str(caught.value)
 
 
-def test_numbers_that_json_does_not_have_are_null():
-    assert json.loads(tool_content([float("nan")])) == [None]
+def test_numbers_that_json_does_not_have_are_named():
+    assert json.loads(tool_content([float("nan"), float("-inf"), 1.5])) == ["NaN", "-Infinity", 1.5]
+
+
+def test_values_of_numpy_are_plain_data():
+    numpy = pytest.importorskip("numpy")
+    assert json.loads(
+        tool_content(
+            {
+                "mean": numpy.float64(1.5),
+                "count": numpy.int64(3),
+                "rows": numpy.array([[1, 2], [3, 4]]),
+                "ok": numpy.bool_(True),
+            }
+        )
+    ) == {
+        "mean": 1.5,
+        "count": 3,
+        "rows": [[1, 2], [3, 4]],
+        "ok": True,
+    }
+    assert tool_content(numpy.int64(7)) == "7"
+    assert json.loads(tool_content(numpy.array([1.0, float("nan")]))) == [1.0, "NaN"]
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 1_500_000, ["x" * 1_500_000], Message.assistant("x" * 1_500_000)]
+)
+def test_a_result_without_end_is_cut_and_says_so(value):
+    text = tool_content(value)
+    assert len(text) < 1_000_100
+    assert "more characters are left out]" in text

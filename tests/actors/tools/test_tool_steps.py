@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from offbook.actors import ToolContext, tool
+from offbook.runtime import CheckpointError, Runner, ToolCall, ToolCalls
 from tests.doubles.waiting import Stage, chat, told
-from understudy.actors import ToolContext, tool
-from understudy.runtime import CheckpointError, Runner, ToolCall, ToolCalls
 
 
 class Bank:
@@ -48,7 +48,9 @@ def test_a_step_is_not_done_again_when_the_call_goes_on(durability):
 
 def test_two_calls_of_one_reply_have_steps_of_their_own():
     bank = Bank()
-    calls = ToolCalls(ToolCall("c1", "pay", '{"amount": 1}'), ToolCall("c2", "pay", '{"amount": 2}'))
+    calls = ToolCalls(
+        ToolCall("c1", "pay", '{"amount": 1}'), ToolCall("c2", "pay", '{"amount": 2}')
+    )
     agent = chat("A", calls, "end", tools=[paying(bank)])
     play = Stage(agent)
     assert len(play.start().interrupts) == 2

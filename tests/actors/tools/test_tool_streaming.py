@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from offbook.actors import Tool, ToolContext, tool
+from offbook.runtime import MemoryStore, Runner, ToolCalls
 from tests.doubles.waiting import Stage, chat, told
-from understudy.actors import Tool, ToolContext, tool
-from understudy.runtime import MemoryStore, Runner, ToolCalls
 
 LIMIT = 10
 
@@ -34,7 +34,9 @@ def shown(result):
     return [event.custom_output for event in result.events if event.custom_output is not None]
 
 
-@pytest.mark.parametrize("options", [{}, {"store": MemoryStore(), "durability": "step"}], ids=["none", "step"])
+@pytest.mark.parametrize(
+    "options", [{}, {"store": MemoryStore(), "durability": "step"}], ids=["none", "step"]
+)
 def test_pieces_of_text_are_shown_as_they_come_and_are_the_result_together(lines, options):
     agent, result = play(read, {"pages": 2}, **options)
     assert lines(result) == [
@@ -53,7 +55,10 @@ def test_of_other_pieces_the_last_is_the_result():
     assert told(agent.model) == [("count", '{"counted":2}')]
 
 
-@pytest.mark.parametrize(("pieces", "result"), [((), ""), (("a", 1), "1"), ((1, "a"), "a"), (("",), ""), ((None, "a", "b"), "b")])
+@pytest.mark.parametrize(
+    ("pieces", "result"),
+    [((), ""), (("a", 1), "1"), ((1, "a"), "a"), (("",), ""), ((None, "a", "b"), "b")],
+)
 def test_what_the_result_is(pieces, result):
     @tool
     async def mixed():
@@ -102,7 +107,10 @@ def test_it_may_ask_and_goes_on_with_the_answer():
         play = Stage(chat("A", ToolCalls(ask={}), "end", tools=agent.tools), durability=durability)
         assert play.start().status == "interrupted"
         result = play.go_on(data="x")
-        assert next(event.message.text for event in result.events if event.message) == "before, heard x"
+        assert (
+            next(event.message.text for event in result.events if event.message)
+            == "before, heard x"
+        )
 
 
 def test_it_is_closed_when_its_time_is_over_and_when_its_run_is_cancelled(run):
@@ -145,7 +153,9 @@ def test_a_slow_consumer_slows_it(run):
 
     async def main():
         ahead = []
-        async for event in Runner(chat("A", ToolCalls(fast={}), "end", tools=[fast]), event_buffer=4).query("go"):
+        async for event in Runner(
+            chat("A", ToolCalls(fast={}), "end", tools=[fast]), event_buffer=4
+        ).query("go"):
             if event.custom_output is not None:
                 ahead.append(len(made) - event.custom_output)
                 await asyncio.sleep(0)

@@ -1,4 +1,6 @@
-"""`A2AClient` against a server that was made with the official SDK, over real HTTP: each operation by each transport."""
+"""`A2AClient` against a server that was made with the official SDK, over real HTTP: each operation
+by each transport.
+"""
 
 import asyncio
 import json
@@ -6,9 +8,8 @@ import json
 import httpx
 import pytest
 
-from tests.doubles.a2a_servers import RawServer, SdkServer, card_of, data, json_card, send_json, text
-from understudy.runtime import UsageError
-from understudy.runtime.a2a import (
+from offbook.runtime import UsageError
+from offbook.runtime.a2a import (
     A2AClient,
     A2AMessage,
     A2ARequestError,
@@ -22,8 +23,17 @@ from understudy.runtime.a2a import (
     TaskStatusUpdateEvent,
     TextPart,
 )
-from understudy.runtime.a2a.client.pump import Pump
-from understudy.runtime.a2a.conversion import card_from_wire
+from offbook.runtime.a2a.client.pump import Pump
+from offbook.runtime.a2a.conversion import card_from_wire
+from tests.doubles.a2a_servers import (
+    RawServer,
+    SdkServer,
+    card_of,
+    data,
+    json_card,
+    send_json,
+    text,
+)
 
 TRANSPORTS = ["JSONRPC", "HTTP+JSON"]
 
@@ -37,9 +47,15 @@ async def works(job):
         await asyncio.Event().wait()
     if job.said == "ask" and job.is_new:
         return await updater.requires_input(updater.new_agent_message([text("which?")]))
-    await updater.add_artifact([text("one ")], artifact_id="a", name="out", append=False, last_chunk=False)
-    await updater.add_artifact([text("two")], artifact_id="a", name="out", append=True, last_chunk=True)
-    await updater.add_artifact([data({"n": 1, "x": 0.5})], artifact_id="b", name="data", last_chunk=True)
+    await updater.add_artifact(
+        [text("one ")], artifact_id="a", name="out", append=False, last_chunk=False
+    )
+    await updater.add_artifact(
+        [text("two")], artifact_id="a", name="out", append=True, last_chunk=True
+    )
+    await updater.add_artifact(
+        [data({"n": 1, "x": 0.5})], artifact_id="b", name="data", last_chunk=True
+    )
     await updater.complete()
 
 
@@ -68,9 +84,16 @@ def test_stream_shows_the_task_first_and_then_its_changes(run, transport):
     async def main(server):
         async with A2AClient(server.url, transport=transport) as client:
             events = [event async for event in client.stream("go")]
-            assert [type(event) for event in events] == [Task, TaskStatusUpdateEvent, *[TaskArtifactUpdateEvent] * 3, TaskStatusUpdateEvent]
+            assert [type(event) for event in events] == [
+                Task,
+                TaskStatusUpdateEvent,
+                *[TaskArtifactUpdateEvent] * 3,
+                TaskStatusUpdateEvent,
+            ]
             pieces = [event for event in events if isinstance(event, TaskArtifactUpdateEvent)]
-            assert [(piece.artifact.text, piece.append, piece.last_chunk) for piece in pieces[:2]] == [("one ", False, False), ("two", True, True)]
+            assert [
+                (piece.artifact.text, piece.append, piece.last_chunk) for piece in pieces[:2]
+            ] == [("one ", False, False), ("two", True, True)]
             assert events[-1].status.state is TaskState.COMPLETED
 
     with server_for(transport) as server:
@@ -95,9 +118,16 @@ def test_a_task_that_asks_is_answered_by_a_message_to_it(run, transport):
     async def main(server):
         async with A2AClient(server.url, transport=transport) as client:
             task = await client.send("ask")
-            assert (task.status.state, task.status.message.text) == (TaskState.INPUT_REQUIRED, "which?")
+            assert (task.status.state, task.status.message.text) == (
+                TaskState.INPUT_REQUIRED,
+                "which?",
+            )
             done = await client.send("this one", task_id=task.id)
-            assert (done.id, done.context_id, done.status.state) == (task.id, task.context_id, TaskState.COMPLETED)
+            assert (done.id, done.context_id, done.status.state) == (
+                task.id,
+                task.context_id,
+                TaskState.COMPLETED,
+            )
 
     with server_for(transport) as server:
         run(main(server))
@@ -161,7 +191,12 @@ def test_card_says_who_it_is_and_is_fetched_once(run):
     async def main(server):
         async with A2AClient(server.url) as client:
             card = await client.card()
-            assert (card.name, card.description, card.version, card.streaming) == ("Theirs", "an agent of others", "7", True)
+            assert (card.name, card.description, card.version, card.streaming) == (
+                "Theirs",
+                "an agent of others",
+                "7",
+                True,
+            )
             assert card.skills[0].name == "All"
             await asyncio.gather(client.card(), client.card(), client.send("go"))
             assert [path for path, _ in server.requests].count("/.well-known/agent-card.json") == 1
@@ -180,7 +215,10 @@ def test_files_go_both_ways(run):
         await updater.complete()
 
     async def main(server):
-        parts = (FilePart(data=b"\0\1\xff", media_type="image/png", name="p.png"), FilePart("https://x.test/f.pdf", media_type="application/pdf"))
+        parts = (
+            FilePart(data=b"\0\1\xff", media_type="image/png", name="p.png"),
+            FilePart("https://x.test/f.pdf", media_type="application/pdf"),
+        )
         async with A2AClient(server.url) as client:
             task = await client.send(A2AMessage.user(parts))
             assert task.artifacts[0].parts == parts
@@ -214,8 +252,16 @@ def test_u2028_in_a_stream_is_no_end_of_a_line(run):
     async def answer(path, body, writer):
         if path.endswith("agent-card.json"):
             return await send_json(writer, json_card(writer))
-        reply = {"jsonrpc": "2.0", "id": "1", "result": {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": said}]}}}
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        reply = {
+            "jsonrpc": "2.0",
+            "id": "1",
+            "result": {
+                "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": said}]}
+            },
+        }
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+        )
         for byte in f"data: {json.dumps(reply, ensure_ascii=False)}\n\n".encode():
             writer.write(bytes([byte]))
             await writer.drain()
@@ -232,7 +278,12 @@ def test_u2028_in_a_stream_is_no_end_of_a_line(run):
 
 @pytest.mark.parametrize(
     "auth",
-    ["secret", {"Authorization": "Bearer secret"}, lambda: "secret", pytest.param("httpx", id="httpx.Auth")],
+    [
+        "secret",
+        {"Authorization": "Bearer secret"},
+        lambda: "secret",
+        pytest.param("httpx", id="httpx.Auth"),
+    ],
     ids=["token", "headers", "function", None],
 )
 @pytest.mark.parametrize("transport", ["JSONRPC", "HTTP+JSON"])
@@ -243,8 +294,12 @@ def test_auth_is_a_token_headers_a_function_or_httpxs(run, auth, transport):
             yield request
 
     async def main(server):
-        async with A2AClient(server.url, auth=Own() if auth == "httpx" else auth, transport=transport) as client:
-            assert [event async for event in client.stream("go")][-1].status.state is TaskState.COMPLETED
+        async with A2AClient(
+            server.url, auth=Own() if auth == "httpx" else auth, transport=transport
+        ) as client:
+            assert [event async for event in client.stream("go")][
+                -1
+            ].status.state is TaskState.COMPLETED
             assert (await client.send("go")).status.state is TaskState.COMPLETED
 
     with SdkServer(works, token="secret") as server:
@@ -254,7 +309,9 @@ def test_auth_is_a_token_headers_a_function_or_httpxs(run, auth, transport):
 def test_credentials_that_are_missing_are_said_to_be_missing(run):
     async def main(server):
         async with A2AClient(server.url) as client:
-            with pytest.raises(A2ARequestError, match=r"refuses the credentials: HTTP 401\. Give auth=") as caught:
+            with pytest.raises(
+                A2ARequestError, match=r"refuses the credentials: HTTP 401\. Give auth="
+            ) as caught:
                 await client.send("go")
             assert caught.value.reason == "UNAUTHENTICATED"
 
@@ -269,10 +326,14 @@ def test_the_users_own_http_client_is_used_and_left_open(run):
         seen.append((request.url.path, request.headers.get("x-own")))
 
     async def main(server):
-        async with httpx.AsyncClient(headers={"X-Own": "1"}, event_hooks={"request": [note]}) as own:
+        async with httpx.AsyncClient(
+            headers={"X-Own": "1"}, event_hooks={"request": [note]}
+        ) as own:
             before = dict(own.headers)
             async with A2AClient(server.url, http_client=own) as client:
-                assert [event async for event in client.stream("go")][-1].status.state is TaskState.COMPLETED
+                assert [event async for event in client.stream("go")][
+                    -1
+                ].status.state is TaskState.COMPLETED
             assert not own.is_closed
             assert dict(own.headers) == before
         assert ("/a2a", "1") in seen
@@ -328,7 +389,7 @@ def test_an_empty_message_and_a_closed_client_are_refused(run):
         client = A2AClient("http://127.0.0.1:1")
         with pytest.raises(UsageError, match="the message is empty"):
             await client.send(A2AMessage("user"))
-        with pytest.raises(UsageError, match="give the id of a task"):
+        with pytest.raises(UsageError, match="pass the id of a task"):
             await client.get("")
         await client.close()
         with pytest.raises(UsageError, match="is closed: make another one"):
@@ -351,7 +412,8 @@ def test_a_pump_reads_one_item_ahead_and_no_more(run):
         assert await pump.next() == 0
         for _ in range(10):
             await asyncio.sleep(0)
-        assert len(made) <= 3  # the one that was read, the one that lies ready, and the one for which there is no room
+        # The one that was read, the one that lies ready, and the one for which there is no room.
+        assert len(made) <= 3
         await pump.aclose()
         assert len(made) <= 4
 

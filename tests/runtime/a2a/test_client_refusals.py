@@ -1,21 +1,29 @@
-"""What is wrong with an address, a card, a version, a transport or an installation is said by `A2AClient` in one line, and at once where that is possible."""
+"""What is wrong with an address, a card, a version, a transport or an installation is said by
+`A2AClient` in one line, and at once where that is possible.
+"""
 
 import pytest
 
+from offbook.runtime import UsageError
+from offbook.runtime.a2a import (
+    A2AClient,
+    A2AConnectionError,
+    A2AError,
+    A2AProtocolError,
+    ClientLimits,
+)
 from tests.doubles.a2a_servers import RawServer, free_port, json_card, send_json
-from understudy.runtime import UsageError
-from understudy.runtime.a2a import A2AClient, A2AConnectionError, A2AError, A2AProtocolError, ClientLimits
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("agents.example",), "give the address of a server"),
-        (("ftp://agents.example",), "give the address of a server"),
-        (("http://[",), "give the address of a server"),
-        ((7,), "give the address of a server, such as 'https://agents.example', or an AgentCard"),
+        (("agents.example",), "pass the address of a server"),
+        (("ftp://agents.example",), "pass the address of a server"),
+        (("http://[",), "pass the address of a server"),
+        ((7,), "pass the address of a server, such as 'https://agents.example', or an AgentCard"),
         (("http://me:pass@agents.example",), "give auth= instead"),
-        (("http://agents.example", "a2a"), "give a path such as '/a2a'"),
+        (("http://agents.example", "a2a"), "pass a path such as '/a2a'"),
     ],
 )
 def test_an_address_that_is_none_is_refused_at_once(arguments, said):
@@ -25,12 +33,12 @@ def test_an_address_that_is_none_is_refused_at_once(arguments, said):
 
 
 def test_a_transport_that_is_none_is_refused_at_once():
-    with pytest.raises(UsageError, match="give 'JSONRPC', 'HTTP\\+JSON' or 'GRPC'"):
+    with pytest.raises(UsageError, match="pass 'JSONRPC', 'HTTP\\+JSON' or 'GRPC'"):
         A2AClient("http://agents.example", transport="SOAP")
 
 
 def test_limits_that_are_none_are_refused_at_once():
-    with pytest.raises(UsageError, match="give a number above 0"):
+    with pytest.raises(UsageError, match="pass a number above 0"):
         ClientLimits(response=0)
 
 
@@ -63,21 +71,35 @@ def test_a_card_that_is_none_is_said_to_be_none(run, body, said):
     refused(run, answer, said, A2AProtocolError)
 
 
-@pytest.mark.parametrize("version", ["0.2.5", "2.0", "nonsense"])
+@pytest.mark.parametrize("version", ["0.1", "2.0", "nonsense"])
 def test_a_server_of_another_version_is_said_to_be_one(run, version):
     async def answer(path, _body, writer):
         card = json_card(writer)
         card["supportedInterfaces"][0]["protocolVersion"] = version
         await send_json(writer, card)
 
-    refused(run, answer, f"speaks version {version} of Agent2Agent; versions 1.0 and 0.3 are spoken here", A2AProtocolError)
+    refused(
+        run,
+        answer,
+        f"speaks version {version} of Agent2Agent; versions 1.0, 0.3 and 0.2 are spoken here",
+        A2AProtocolError,
+    )
 
 
-def test_a_server_of_version_0_2_is_said_to_be_one_by_its_old_card(run):
+def test_a_server_of_version_0_1_is_said_to_be_one_by_its_old_card(run):
     async def answer(path, _body, writer):
-        await send_json(writer, {"name": "Old", "description": "d", "url": "http://127.0.0.1/a2a", "protocolVersion": "0.2.5", "capabilities": {}})
+        await send_json(
+            writer,
+            {
+                "name": "Old",
+                "description": "d",
+                "url": "http://127.0.0.1/a2a",
+                "protocolVersion": "0.1.0",
+                "capabilities": {},
+            },
+        )
 
-    refused(run, answer, "speaks version 0.2.5 of Agent2Agent", A2AProtocolError)
+    refused(run, answer, "speaks version 0.1.0 of Agent2Agent", A2AProtocolError)
 
 
 def test_a_transport_that_the_card_does_not_name_is_refused(run):
@@ -91,7 +113,12 @@ def test_a_redirect_is_not_followed(run):
     async def answer(path, _body, writer):
         await send_json(writer, {}, 302, Location="http://127.0.0.1:1/elsewhere")
 
-    refused(run, answer, "redirects to 'http://127.0.0.1:1/elsewhere', which is not followed", A2AProtocolError)
+    refused(
+        run,
+        answer,
+        "redirects to 'http://127.0.0.1:1/elsewhere', which is not followed",
+        A2AProtocolError,
+    )
 
 
 def test_a_server_that_is_not_there_is_said_not_to_be_there(run):
@@ -106,13 +133,16 @@ def test_a_server_that_is_not_there_is_said_not_to_be_there(run):
 
 
 def test_a_missing_extra_is_named(monkeypatch):
-    from understudy.actors import RemoteAgent
-    from understudy.runtime.a2a import sdk
+    from offbook.actors import RemoteAgent
+    from offbook.runtime.a2a import sdk
 
     def missing(name):
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(sdk, "import_module", missing)
     for make in (lambda: A2AClient("http://x.test"), lambda: RemoteAgent("http://x.test")):
-        with pytest.raises(UsageError, match=r"needs the package a2a-sdk, which is not installed: pip install 'understudy\[a2a\]'"):
+        with pytest.raises(
+            UsageError,
+            match=r"needs the package a2a-sdk, which is not installed: pip install 'offbook\[a2a\]'",
+        ):
             make()

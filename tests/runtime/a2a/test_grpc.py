@@ -1,4 +1,7 @@
-"""An agent of others over gRPC: `A2AClient` and `RemoteAgent`. In a process of its own, because grpcio keeps threads."""
+"""An agent of others over gRPC: `A2AClient` and `RemoteAgent`.
+
+In a process of its own, because grpcio keeps threads.
+"""
 
 import subprocess
 import sys
@@ -12,7 +15,9 @@ PROGRAM = Path(__file__).parents[2] / "programs" / "a2a_grpc.py"
 
 
 def test_an_agent_of_others_is_asked_over_grpc():
-    done = subprocess.run([sys.executable, str(PROGRAM)], capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM)], capture_output=True, text=True, timeout=50, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "send done: go",

@@ -1,4 +1,6 @@
-"""Servers that send too much, too long, nonsense, or nothing: each ends in one line, in a bounded time, with bounded memory."""
+"""Servers that send too much, too long, nonsense, or nothing: each ends in one line, in a bounded
+time, with bounded memory.
+"""
 
 import asyncio
 import gc
@@ -8,20 +10,35 @@ import resource
 
 import pytest
 
+from offbook.actors import RemoteAgent
+from offbook.runtime import Runner
+from offbook.runtime.a2a import (
+    A2AClient,
+    A2AConnectionError,
+    A2AError,
+    A2AProtocolError,
+    ClientLimits,
+)
 from tests.doubles.a2a_servers import RawServer, json_card, send_json
-from understudy.actors import RemoteAgent
-from understudy.runtime import Runner
-from understudy.runtime.a2a import A2AClient, A2AConnectionError, A2AError, A2AProtocolError, ClientLimits
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 
 
 def line(result):
-    return b"data: " + json.dumps({"jsonrpc": "2.0", "id": "1", "result": result}).encode() + b"\n\n"
+    return (
+        b"data: " + json.dumps({"jsonrpc": "2.0", "id": "1", "result": result}).encode() + b"\n\n"
+    )
 
 
 def task(task_id="t", state="WORKING", **more):
-    return {"task": {"id": task_id, "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}, **more}}
+    return {
+        "task": {
+            "id": task_id,
+            "contextId": "c",
+            "status": {"state": f"TASK_STATE_{state}"},
+            **more,
+        }
+    }
 
 
 def artifact(text, task_id="t", **more):
@@ -38,9 +55,13 @@ def serving(play, seen=None):
         if b'"CancelTask"' in body:
             if seen is not None:
                 seen.append("canceled")
-            return await send_json(writer, {"jsonrpc": "2.0", "id": "1", "result": task(state="CANCELED")["task"]})
+            return await send_json(
+                writer, {"jsonrpc": "2.0", "id": "1", "result": task(state="CANCELED")["task"]}
+            )
         if b'"SendStreamingMessage"' not in body:
-            return await send_json(writer, {"jsonrpc": "2.0", "id": "1", "error": {"code": -32001, "message": "gone"}})
+            return await send_json(
+                writer, {"jsonrpc": "2.0", "id": "1", "error": {"code": -32001, "message": "gone"}}
+            )
         await play(writer)
 
     return answer
@@ -58,11 +79,17 @@ def ends_with(run, play, said, kind=A2AProtocolError, **limits):
                         pass
                 assert "\n" not in str(caught.value)
                 assert len(str(caught.value)) < 800
-            agent = RemoteAgent(server.url, name="Remote", limits=ClientLimits(**{"attempts": 1, "cancel": 2, **limits}))
+            agent = RemoteAgent(
+                server.url,
+                name="Remote",
+                limits=ClientLimits(**{"attempts": 1, "cancel": 2, **limits}),
+            )
             result = await Runner(agent).query("go")
             assert isinstance(result.error, A2AError)
             await agent.aclose()
-        for _ in range(100):  # where the SDK raises, it leaves what it was reading from to the loop, which closes it at once, in tasks of its own
+        # Where the SDK raises, it leaves what it was reading from to the loop, which closes it at
+        # once, in tasks of its own.
+        for _ in range(100):
             if len(asyncio.all_tasks()) == 1:
                 break
             await asyncio.sleep(0)
@@ -75,10 +102,23 @@ def test_an_endless_stream_ends_at_its_bound(run):
     async def play(writer):
         writer.write(HEAD + line(task()))
         while True:
-            writer.write(line({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}) * 50)
+            writer.write(
+                line(
+                    {
+                        "statusUpdate": {
+                            "taskId": "t",
+                            "contextId": "c",
+                            "status": {"state": "TASK_STATE_WORKING"},
+                        }
+                    }
+                )
+                * 50
+            )
             await writer.drain()
 
-    assert ends_with(run, play, "sends more than 500 events in one stream", events=500) == ["canceled"]
+    assert ends_with(run, play, "sends more than 500 events in one stream", events=500) == [
+        "canceled"
+    ]
 
 
 def test_an_endless_event_ends_at_its_bound(run):
@@ -88,17 +128,24 @@ def test_an_endless_event_ends_at_its_bound(run):
             writer.write(b"x" * 65_536)
             await writer.drain()
 
-    assert ends_with(run, play, "sends an event of more than 1,000,000 bytes", response=1_000_000) == ["canceled"]
+    assert ends_with(
+        run, play, "sends an event of more than 1,000,000 bytes", response=1_000_000
+    ) == ["canceled"]
 
 
 def test_an_endless_answer_ends_at_its_bound(run):
     async def play(writer):
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+        )
         while True:
             writer.write(b" " * 65_536)
             await writer.drain()
 
-    assert ends_with(run, play, "sends an answer of more than 1,000,000 bytes", response=1_000_000) == []
+    assert (
+        ends_with(run, play, "sends an answer of more than 1,000,000 bytes", response=1_000_000)
+        == []
+    )
 
 
 def test_artifacts_of_a_hundred_megabytes_are_not_kept(run):
@@ -109,7 +156,17 @@ def test_artifacts_of_a_hundred_megabytes_are_not_kept(run):
         for index in range(100):
             writer.write(line(artifact(piece, append=bool(index))))
             await writer.drain()
-        writer.write(line({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}}))
+        writer.write(
+            line(
+                {
+                    "statusUpdate": {
+                        "taskId": "t",
+                        "contextId": "c",
+                        "status": {"state": "TASK_STATE_COMPLETED"},
+                    }
+                }
+            )
+        )
         await writer.drain()
 
     seen = []
@@ -119,7 +176,9 @@ def test_artifacts_of_a_hundred_megabytes_are_not_kept(run):
             agent = RemoteAgent(server.url, name="Remote", limits=ClientLimits(content=5_000_000))
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             result = await Runner(agent).query("go")
-            assert "the remote agent 'Remote' makes artifacts of more than 5,000,000 bytes" in str(result.error)
+            assert "the remote agent 'Remote' makes artifacts of more than 5,000,000 bytes" in str(
+                result.error
+            )
             assert seen == ["canceled"]
             assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
             await agent.aclose()
@@ -129,7 +188,14 @@ def test_artifacts_of_a_hundred_megabytes_are_not_kept(run):
 
 def test_one_artifact_of_a_hundred_megabytes_is_not_read(run):
     async def play(writer):
-        writer.write(HEAD + line(task()) + b'data: {"jsonrpc":"2.0","id":"1","result":{"artifactUpdate":{"taskId":"t","artifact":{"parts":[{"text":"')
+        writer.write(
+            HEAD
+            + line(task())
+            + (
+                b"data: "
+                b'{"jsonrpc":"2.0","id":"1","result":{"artifactUpdate":{"taskId":"t","artifact":{"parts":[{"text":"'
+            )
+        )
         for _ in range(100):
             writer.write(b"x" * 1_000_000)
             await writer.drain()
@@ -143,7 +209,17 @@ def test_more_artifacts_than_are_allowed_end_it(run):
     async def play(writer):
         writer.write(HEAD + line(task()))
         for index in range(50):
-            writer.write(line({"artifactUpdate": {"taskId": "t", "contextId": "c", "artifact": {"artifactId": f"a{index}", "parts": [{"text": "x"}]}}}))
+            writer.write(
+                line(
+                    {
+                        "artifactUpdate": {
+                            "taskId": "t",
+                            "contextId": "c",
+                            "artifact": {"artifactId": f"a{index}", "parts": [{"text": "x"}]},
+                        }
+                    }
+                )
+            )
         await writer.drain()
         await asyncio.Event().wait()
 
@@ -162,7 +238,11 @@ def test_an_answer_of_a_million_small_values_is_not_taken_apart(run):
 
     async def play(writer):
         values = b"[" + b",".join([b"[]"] * 1_000_000) + b"]"
-        body = b'{"jsonrpc":"2.0","id":"1","result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"data":' + values + b"}]}}}"
+        body = (
+            b'{"jsonrpc":"2.0","id":"1","result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"data":'
+            + values
+            + b"}]}}}"
+        )
         writer.write(HEAD + b"data: " + body + b"\n\n")
         await writer.drain()
 
@@ -175,7 +255,9 @@ def test_another_task_in_the_stream_ends_it(run):
         await writer.drain()
         await asyncio.Event().wait()
 
-    assert ends_with(run, play, "speaks of the task 'another', where 't' was asked for") == ["canceled"]
+    assert ends_with(run, play, "speaks of the task 'another', where 't' was asked for") == [
+        "canceled"
+    ]
 
 
 def test_a_task_without_an_id_is_none(run):
@@ -188,7 +270,11 @@ def test_a_task_without_an_id_is_none(run):
 
 def test_a_message_in_the_stream_of_a_task_ends_it(run):
     async def play(writer):
-        writer.write(HEAD + line(task()) + line({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}}))
+        writer.write(
+            HEAD
+            + line(task())
+            + line({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}})
+        )
         await writer.drain()
         await asyncio.Event().wait()
 
@@ -204,9 +290,13 @@ def test_a_message_in_the_stream_of_a_task_ends_it(run):
         b'data: {"jsonrpc":"2.0"}\n\n',
         b'data: {"jsonrpc":"2.0","result":7}\n\n',
         b'data: {"jsonrpc":"2.0","result":{"task":{"id":7,"status":"x"}}}\n\n',
-        b'data: {"jsonrpc":"2.0","result":{"task":{"id":"t","status":{"state":"TASK_STATE_WORKING","timestamp":"soon"}}}}\n\n',
+        b"data: "
+        b'{"jsonrpc":"2.0","result":{"task":{"id":"t","status":{"state":"TASK_STATE_WORKING","timestamp":"soon"}}}}\n\n',
         b"data: " + b"[" * 50_000 + b"\n\n",
-        b'data: {"jsonrpc":"2.0","result":{"message":{"parts":[{"data":' + b"[" * 400 + b"]" * 400 + b"}]}}}\n\n",
+        b'data: {"jsonrpc":"2.0","result":{"message":{"parts":[{"data":'
+        + b"[" * 400
+        + b"]" * 400
+        + b"}]}}}\n\n",
         b"data: \xff\xfe\n\n",
     ],
 )
@@ -223,8 +313,23 @@ def test_a_state_that_does_not_exist_is_no_end(run):
 
     async def play(writer):
         update = {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_DREAMING"}}
-        writer.write(HEAD + line(task()) + line({"statusUpdate": update}) + line(artifact("made", lastChunk=True)))
-        writer.write(line({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}}))
+        writer.write(
+            HEAD
+            + line(task())
+            + line({"statusUpdate": update})
+            + line(artifact("made", lastChunk=True))
+        )
+        writer.write(
+            line(
+                {
+                    "statusUpdate": {
+                        "taskId": "t",
+                        "contextId": "c",
+                        "status": {"state": "TASK_STATE_COMPLETED"},
+                    }
+                }
+            )
+        )
         await writer.drain()
 
     async def main():
@@ -240,7 +345,11 @@ def test_an_answer_that_is_compressed_is_not_unpacked(run):
     bomb = gzip.compress(b"x" * 50_000_000)
 
     async def play(writer):
-        writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n".encode() + bomb)
+        writer.write(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: "
+            f"gzip\r\nContent-Length: {len(bomb)}\r\n\r\n".encode()
+            + bomb
+        )
         await writer.drain()
 
     ends_with(run, play, "sends a compressed answer, though it was asked for a plain one")
@@ -255,7 +364,14 @@ def test_a_redirect_is_not_followed_with_what_was_said(run):
 
 def test_what_a_stranger_says_is_shown_as_one_line(run):
     async def play(writer):
-        await send_json(writer, {"jsonrpc": "2.0", "id": "1", "error": {"code": -32602, "message": "a\nb\x1b[31m" + "z" * 100_000}})
+        await send_json(
+            writer,
+            {
+                "jsonrpc": "2.0",
+                "id": "1",
+                "error": {"code": -32602, "message": "a\nb\x1b[31m" + "z" * 100_000},
+            },
+        )
 
     async def main():
         async with RawServer(serving(play)) as server, A2AClient(server.url) as client:
@@ -281,7 +397,18 @@ def test_a_connection_that_breaks_off_before_an_answer_is_an_error(run):
 def test_a_failure_in_many_lines_is_shown_in_one(run):
     async def play(writer):
         message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "line\n" * 10_000}]}
-        writer.write(HEAD + line({"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_FAILED", "message": message}}}))
+        writer.write(
+            HEAD
+            + line(
+                {
+                    "task": {
+                        "id": "t",
+                        "contextId": "c",
+                        "status": {"state": "TASK_STATE_FAILED", "message": message},
+                    }
+                }
+            )
+        )
         await writer.drain()
 
     async def main():

@@ -1,4 +1,6 @@
-"""The values of Agent2Agent: what they take, how they go through the codec, and through protobuf and back."""
+"""The values of Agent2Agent: what they take, how they go through the codec, and through protobuf
+and back.
+"""
 
 import json
 import subprocess
@@ -6,10 +8,10 @@ import sys
 
 import pytest
 
-from understudy.runtime import FilePart as MessageFile
-from understudy.runtime import ImagePart, Message, UsageError
-from understudy.runtime import TextPart as MessageText
-from understudy.runtime.a2a import (
+from offbook.runtime import FilePart as MessageFile
+from offbook.runtime import ImagePart, Message, UsageError
+from offbook.runtime import TextPart as MessageText
+from offbook.runtime.a2a import (
     A2AMessage,
     Artifact,
     ArtifactUpdate,
@@ -26,14 +28,16 @@ from understudy.runtime.a2a import (
     TaskStatusUpdateEvent,
     TextPart,
 )
-from understudy.runtime.a2a import conversion as wire
-from understudy.runtime.codec import pack, unpack
+from offbook.runtime.a2a import conversion as wire
+from offbook.runtime.codec import pack, unpack
 
 pb = wire.pb
 
 PARTS = (
     TextPart("words", "text/markdown", {"a": 1}),
-    DataPart({"n": 1, "x": 1.5, "deep": [{"b": None}, True, "t"]}, "application/vnd.x+json", "d.json"),
+    DataPart(
+        {"n": 1, "x": 1.5, "deep": [{"b": None}, True, "t"]}, "application/vnd.x+json", "d.json"
+    ),
     FilePart(data=b"\0\1", media_type="image/png", name="p.png"),
     FilePart("https://x.test/f.pdf", media_type="application/pdf"),
 )
@@ -45,9 +49,17 @@ EVENTS = [
     Task("t1", "c1", STATUS, (ARTIFACT,), (MESSAGE,), {"m": "n"}),
     Task("t1", "c1", TaskStatus(TaskState.SUBMITTED)),
     TaskStatusUpdateEvent("t1", "c1", STATUS, {"i": 3}),
-    TaskArtifactUpdateEvent("t1", "c1", ARTIFACT, append=True, last_chunk=True, metadata={"q": "r"}),
+    TaskArtifactUpdateEvent(
+        "t1", "c1", ARTIFACT, append=True, last_chunk=True, metadata={"q": "r"}
+    ),
 ]
-ACTIONS = [Reply("hello"), Reject("no"), ArtifactUpdate("n", PARTS, append=True, last=False), Status("soon"), AuthRequired({"url": "https://x.test"})]
+ACTIONS = [
+    Reply("hello"),
+    Reject("no"),
+    ArtifactUpdate("n", PARTS, append=True, last=False),
+    Status("soon"),
+    AuthRequired({"url": "https://x.test"}),
+]
 
 
 @pytest.mark.parametrize("value", [*EVENTS, *ACTIONS])
@@ -78,8 +90,16 @@ def test_every_state_of_the_protocol_has_one_of_ours():
 
 
 def test_a_state_is_terminal_paused_or_neither():
-    assert {state.name for state in TaskState if state.is_terminal} == {"COMPLETED", "FAILED", "CANCELED", "REJECTED"}
-    assert {state.name for state in TaskState if state.is_paused} == {"INPUT_REQUIRED", "AUTH_REQUIRED"}
+    assert {state.name for state in TaskState if state.is_terminal} == {
+        "COMPLETED",
+        "FAILED",
+        "CANCELED",
+        "REJECTED",
+    }
+    assert {state.name for state in TaskState if state.is_paused} == {
+        "INPUT_REQUIRED",
+        "AUTH_REQUIRED",
+    }
 
 
 def test_whole_numbers_stay_whole_and_fractions_stay_fractions():
@@ -121,19 +141,36 @@ def test_a_card_keeps_what_we_have_no_name_for():
         name="Books",
         description="finds books",
         version="2",
-        supported_interfaces=[pb.AgentInterface(url="https://x.test/a2a", protocol_binding="JSONRPC", protocol_version="1.0")],
-        capabilities=pb.AgentCapabilities(streaming=True, extensions=[pb.AgentExtension(uri="urn:x", required=True)]),
+        supported_interfaces=[
+            pb.AgentInterface(
+                url="https://x.test/a2a", protocol_binding="JSONRPC", protocol_version="1.0"
+            )
+        ],
+        capabilities=pb.AgentCapabilities(
+            streaming=True, extensions=[pb.AgentExtension(uri="urn:x", required=True)]
+        ),
         skills=[pb.AgentSkill(id="find", name="Find", description="d", tags=["t"])],
         icon_url="https://x.test/i.png",
     )
     ours = wire.card_from_wire(card)
-    assert (ours.name, ours.url, ours.streaming, ours.skills[0].tags) == ("Books", "https://x.test/a2a", True, ("t",))
+    assert (ours.name, ours.url, ours.streaming, ours.skills[0].tags) == (
+        "Books",
+        "https://x.test/a2a",
+        True,
+        ("t",),
+    )
     assert wire.card_to_wire(ours) == card
     assert wire.card_to_wire(unpack(pack(ours))) == card
 
 
 def test_an_artifact_takes_texts_and_the_parts_of_our_messages():
-    given = ["text", MessageText("more"), ImagePart(data=b"1", media_type="image/png"), MessageFile(url="https://x.test/f", name="f"), DataPart(3)]
+    given = [
+        "text",
+        MessageText("more"),
+        ImagePart(data=b"1", media_type="image/png"),
+        MessageFile(url="https://x.test/f", name="f"),
+        DataPart(3),
+    ]
     assert ArtifactUpdate("n", given).parts == (
         TextPart("text"),
         TextPart("more"),
@@ -159,8 +196,8 @@ def test_a_reply_takes_a_text_and_a_message_of_ours():
         (lambda: ArtifactUpdate("n", [1]), "1 is no part"),
         (lambda: FilePart(), "either url= or data="),
         (lambda: FilePart(data="text"), "give bytes"),
-        (lambda: TextPart(1), "give a text"),
-        (lambda: Status(1), "give a text"),
+        (lambda: TextPart(1), "pass a string"),
+        (lambda: Status(1), "pass a string"),
         (lambda: Reply(1), "1 is no message"),
         (lambda: A2AMessage("assistant"), "'user' or 'agent'"),
         (lambda: wire.status_to_wire(TaskStatus(TaskState.WORKING, None, "yesterday")), "ISO 8601"),
@@ -173,10 +210,13 @@ def test_what_is_wrong_is_said_in_one_line(make, said):
 
 
 def test_importing_the_room_does_not_import_the_sdk():
-    code = "import sys, understudy.runtime.a2a; assert not {'a2a', 'google', 'httpx', 'starlette'} & set(sys.modules)"
+    code = (
+        "import sys, offbook.runtime.a2a; assert not {'a2a', 'google', 'httpx', 'starlette'} & "
+        "set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_importing_the_runtime_does_not_import_the_room():
-    code = "import sys, understudy.actors; assert 'understudy.runtime.a2a' not in sys.modules"
+    code = "import sys, offbook.actors; assert 'offbook.runtime.a2a' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,11 +1,14 @@
-"""Bad input: messages to nobody, and calls that would wait for ever. Each gets an error that says what was wrong, where, and what to do."""
+"""Bad input: messages to nobody, and calls that would wait for ever.
+
+Each gets an error that says what was wrong, where, and what to do.
+"""
 
 import asyncio
 
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor, UsageError
+from offbook.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor, UsageError
 
 
 def test_a_blocking_call_on_the_loop_s_thread_says_what_to_await(run, echo, says):
@@ -89,7 +92,9 @@ async def send(ref):
     await ref.send("m")
 
 
-@pytest.mark.parametrize("how", [request, ask, ask_in_a_thread, tell, send], ids=lambda how: how.__name__)
+@pytest.mark.parametrize(
+    "how", [request, ask, ask_in_a_thread, tell, send], ids=lambda how: how.__name__
+)
 def test_a_message_to_an_actor_that_has_ended_says_whose_end_it_was(run, echo, says, how):
     async def main():
         async with ActorSystem() as system:

@@ -1,6 +1,8 @@
-"""The failure matrix: every hook, whatever it raises, in both kinds of actor, under every directive; what becomes of it is in one table.
+"""The failure matrix: every hook, whatever it raises, in both kinds of actor, under every
+directive; what becomes of it is in one table.
 
-Hooks that are stopped while they fail: test_failure_matrix_stopped.py. Hooks that never end: test_failure_matrix_hangs.py.
+Hooks that are stopped while they fail: test_failure_matrix_stopped.py. Hooks that never end:
+test_failure_matrix_hangs.py.
 """
 
 import itertools
@@ -8,9 +10,17 @@ from typing import NamedTuple
 
 import pytest
 
+from offbook.runtime import ActorSystem, Resume, Stop
 from tests.doubles.actors import Echo
-from tests.doubles.failing_actors import DIRECTIVES, RAISED, STROKES, VICTIMS, Script, parent_of, strike
-from understudy.runtime import ActorSystem, Resume, Stop
+from tests.doubles.failing_actors import (
+    DIRECTIVES,
+    RAISED,
+    STROKES,
+    VICTIMS,
+    Script,
+    parent_of,
+    strike,
+)
 
 # --- what is expected ---
 
@@ -26,8 +36,14 @@ NEXT = "__init__ 2, on_start 2"
 LAST = "__init__ 3, on_start 3"
 
 TABLE = {
-    # The hook:            Restart, Resume, Stop, Escalate. The parent's own failure is one more in the log.
-    "on_start": (Expected(2, NEXT), Expected(None, ""), Expected(None, ""), Expected(None, "", logged=2)),
+    # The hook:            Restart, Resume, Stop, Escalate. The parent's own failure is one more in
+    #                      the log.
+    "on_start": (
+        Expected(2, NEXT),
+        Expected(None, ""),
+        Expected(None, ""),
+        Expected(None, "", logged=2),
+    ),
     "handler (tell)": (
         Expected(2, f"handler 1, on_failure 1, {NEXT}"),
         Expected(1, "handler 1"),
@@ -40,8 +56,14 @@ TABLE = {
         Expected(None, "method 1, on_failure 1"),
         Expected(None, "method 1, on_failure 1", logged=2),
     ),
-    "on_stop": (Expected(None, "on_stop 1"), Expected(None, "on_stop 1"), Expected(None, "on_stop 1"), Expected(None, "on_stop 1", logged=2)),
-    # It fails in a handler before: that is one failure, and `on_failure` the second, of which nobody hears.
+    "on_stop": (
+        Expected(None, "on_stop 1"),
+        Expected(None, "on_stop 1"),
+        Expected(None, "on_stop 1"),
+        Expected(None, "on_stop 1", logged=2),
+    ),
+    # It fails in a handler before: that is one failure, and `on_failure` the second, of which
+    # nobody hears.
     "on_failure": (
         Expected(2, f"on_failure 1, {NEXT}", logged=2),
         Expected(1, "", logged=1),
@@ -81,8 +103,14 @@ def expected(name, error, directive):
 
 @pytest.mark.parametrize("victim", VICTIMS, ids=lambda victim: victim.__name__)
 @pytest.mark.parametrize("directive", DIRECTIVES, ids=lambda directive: type(directive).__name__)
-@pytest.mark.parametrize("failure", list(itertools.product(STROKES, RAISED)), ids=lambda failure: f"{failure[0]}-{failure[1].__name__}")
-def test_g04_whatever_a_hook_raises_ends_where_the_table_says(run, errors, failure, directive, victim):
+@pytest.mark.parametrize(
+    "failure",
+    list(itertools.product(STROKES, RAISED)),
+    ids=lambda failure: f"{failure[0]}-{failure[1].__name__}",
+)
+def test_g04_whatever_a_hook_raises_ends_where_the_table_says(
+    run, errors, failure, directive, victim
+):
     name, error = failure
     stroke, outcome = STROKES[name], expected(name, error, directive)
     script = Script(stroke.hook, stroke.instance, error)
@@ -90,7 +118,9 @@ def test_g04_whatever_a_hook_raises_ends_where_the_table_says(run, errors, failu
     async def main():
         async with ActorSystem() as system:
             other = system.spawn(Echo)
-            parent = system.spawn(parent_of(victim), (*stroke.before, directive), supervision=Resume(), name="parent")
+            parent = system.spawn(
+                parent_of(victim), (*stroke.before, directive), supervision=Resume(), name="parent"
+            )
             sibling = await parent.request((Echo,))
             ref = await parent.request((victim, script))
             await strike(stroke, ref, error)
@@ -110,9 +140,13 @@ def test_g04_whatever_a_hook_raises_ends_where_the_table_says(run, errors, failu
         started = [("__init__", 1), ("on_start", 1)]
         assert calls[:2] == started
         assert ", ".join(f"{hook} {instance}" for hook, instance in calls[2:]) == outcome.calls
-        assert script.calls == calls + ([("on_stop", outcome.lives_as)] if outcome.lives_as else []), "what lives on is stopped in the end, and nothing else is"
+        assert script.calls == calls + (
+            [("on_stop", outcome.lives_as)] if outcome.lives_as else []
+        ), "what lives on is stopped in the end, and nothing else is"
         if outcome.logged:
-            assert any("victim failed in" in text or "victim: on_failure raised" in text for text in logged)
+            assert any(
+                "victim failed in" in text or "victim: on_failure raised" in text for text in logged
+            )
             assert any(error.__name__ in text for text in logged) or outcome.calls == ""
 
     run(main())
@@ -120,7 +154,9 @@ def test_g04_whatever_a_hook_raises_ends_where_the_table_says(run, errors, failu
 
 @pytest.mark.parametrize("victim", VICTIMS[:2], ids=lambda victim: victim.__name__)
 @pytest.mark.parametrize("error", RAISED, ids=lambda error: error.__name__)
-def test_g04_what_init_raises_at_the_spawn_is_the_spawners_and_nobody_elses(run, errors, error, victim):
+def test_g04_what_init_raises_at_the_spawn_is_the_spawners_and_nobody_elses(
+    run, errors, error, victim
+):
     script = Script("__init__", 1, error)
 
     async def main():

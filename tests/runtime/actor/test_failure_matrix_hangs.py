@@ -1,4 +1,7 @@
-"""The failure matrix, last part: every hook hangs until the system is left. Leaving ends, everybody who asked is answered, and the log names who hung where."""
+"""The failure matrix, last part: every hook hangs until the system is left.
+
+Leaving ends, everybody who asked is answered, and the log names who hung where.
+"""
 
 import asyncio
 import itertools
@@ -6,13 +9,15 @@ from typing import NamedTuple
 
 import pytest
 
+from offbook.runtime import Actor, ActorDeadError, ActorSystem, Stop, ThreadActor
 from tests.doubles.actors import Echo
 from tests.doubles.failing_actors import RESTART, Asynchronous, Script, Synchronous, parent_of
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Stop, ThreadActor
 
 
 class HangingScript(Script):
-    """Holds the given hook of the given instance at a gate; one that is stubborn stays there when it is cancelled."""
+    """Holds the given hook of the given instance at a gate; one that is stubborn stays there when
+    it is cancelled.
+    """
 
     def __init__(self, hook, instance, gate, *, stubborn):
         super().__init__(hook, instance, None)
@@ -54,7 +59,8 @@ class Hang(NamedTuple):
     message: str | None  # what makes it happen
     shown: str  # how the log names it
     before: tuple = ()
-    cleans_up: bool = False  # a hook for cleaning up has its time; everything else is cancelled at once
+    # A hook for cleaning up has its time; everything else is cancelled at once.
+    cleans_up: bool = False
 
 
 HANGS = {
@@ -73,7 +79,10 @@ HOW = {
     "asynchronous": (type("Victim", (HangingAsynchronous, Actor), {}), False),
     "asynchronous, stubborn": (type("Victim", (HangingAsynchronous, Actor), {}), True),
     "asynchronous in a thread": (type("Victim", (HangingAsynchronous, ThreadActor), {}), False),
-    "asynchronous in a thread, stubborn": (type("Victim", (HangingAsynchronous, ThreadActor), {}), True),
+    "asynchronous in a thread, stubborn": (
+        type("Victim", (HangingAsynchronous, ThreadActor), {}),
+        True,
+    ),
     "blocks a thread": (type("Victim", (Synchronous, ThreadActor), {}), True),
 }
 
@@ -82,7 +91,11 @@ async def ended(reply):
     return await reply
 
 
-CASES = [(name, how) for name, how in itertools.product(HANGS, HOW) if not (name.startswith("__init__") and how != "blocks a thread")]
+CASES = [
+    (name, how)
+    for name, how in itertools.product(HANGS, HOW)
+    if not (name.startswith("__init__") and how != "blocks a thread")
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
@@ -131,7 +144,9 @@ def test_g05_whatever_hangs_leaving_ends_and_everybody_is_answered(run, gate, er
 
     logged = run(main())
     about_hanging = [text for text in logged if "in on_receive: ArithmeticError" not in text]
-    assert all("parent/victim" in text for text in about_hanging), "whoever only waited for it is not blamed"
+    assert all("parent/victim" in text for text in about_hanging), (
+        "whoever only waited for it is not blamed"
+    )
     if stubborn or hang.cleans_up:
         assert any(hang.shown in text for text in about_hanging), logged
     else:

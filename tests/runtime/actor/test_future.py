@@ -1,4 +1,6 @@
-"""The future by itself: set once, read in any thread or awaited on any loop, never blocking the loop that is to bring the value."""
+"""The future by itself: set once, read in any thread or awaited on any loop, never blocking the
+loop that is to bring the value.
+"""
 
 import asyncio
 import threading
@@ -7,7 +9,7 @@ import time
 import pykka
 import pytest
 
-from understudy.runtime import ActorFuture, AskTimeout, UsageError
+from offbook.runtime import ActorFuture, AskTimeout, UsageError
 
 WATCHDOG = 10.0
 
@@ -70,9 +72,17 @@ def test_of_many_threads_that_settle_one_wins_and_everybody_reads_its_value():
             if future.resolve(number):
                 won.append(number)
 
-        threads = [threading.Thread(daemon=True, target=resolve, args=(number,)) for number in range(3)]
+        threads = [
+            threading.Thread(daemon=True, target=resolve, args=(number,)) for number in range(3)
+        ]
         threads += [
-            threading.Thread(daemon=True, target=lambda future=future, start=start, read=read: (start.wait(WATCHDOG), read.append(future.get())))
+            threading.Thread(
+                daemon=True,
+                target=lambda future=future, start=start, read=read: (
+                    start.wait(WATCHDOG),
+                    read.append(future.get()),
+                ),
+            )
             for _ in range(2)
         ]
         for thread in threads:
@@ -203,7 +213,9 @@ def test_a_value_set_in_another_thread_wakes_the_loop_that_waits(run):
 
 
 def test_a_value_that_comes_just_as_somebody_begins_to_wait_is_not_missed(run):
-    """It comes when the waiter has seen that there is none, and makes what it is going to wait on."""
+    """It comes when the waiter has seen that there is none, and makes what it is going to wait
+    on.
+    """
 
     async def main() -> None:
         future, loop = ActorFuture(), asyncio.get_running_loop()
@@ -221,7 +233,9 @@ def test_a_value_that_comes_just_as_somebody_begins_to_wait_is_not_missed(run):
 def test_it_can_be_awaited_on_another_loop_than_the_one_that_brings_it(run):
     future = ActorFuture()
     results: list[object] = []
-    other = threading.Thread(daemon=True, target=lambda: results.append(asyncio.run(_awaited(future))))
+    other = threading.Thread(
+        daemon=True, target=lambda: results.append(asyncio.run(_awaited(future)))
+    )
     other.start()
 
     async def main() -> None:
@@ -275,7 +289,10 @@ def test_a_loop_that_closes_at_that_very_moment_takes_nothing_from_who_waits_els
 def test_who_is_cancelled_while_waiting_leaves_nothing_and_takes_nothing_from_others(run):
     async def main() -> None:
         future = ActorFuture()
-        impatient, patient = asyncio.create_task(_awaited(future)), asyncio.create_task(_awaited(future))
+        impatient, patient = (
+            asyncio.create_task(_awaited(future)),
+            asyncio.create_task(_awaited(future)),
+        )
         await asyncio.sleep(0)
         impatient.cancel()
         with pytest.raises(asyncio.CancelledError):

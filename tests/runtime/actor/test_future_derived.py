@@ -1,4 +1,6 @@
-"""Futures made of futures: map, filter, reduce and join, read in a thread as pykka has it, and awaited as it has not."""
+"""Futures made of futures: map, filter, reduce and join, read in a thread as pykka has it, and
+awaited as it has not.
+"""
 
 import asyncio
 import threading
@@ -7,7 +9,7 @@ from collections.abc import Callable
 import pykka
 import pytest
 
-from understudy.runtime import ActorFuture, AskTimeout, UsageError
+from offbook.runtime import ActorFuture, AskTimeout, UsageError
 
 WATCHDOG = 10.0
 
@@ -48,7 +50,10 @@ DERIVED: dict[str, tuple[Callable[[], ActorFuture], object]] = {
     "join": (lambda: of("abc").join(of(123), of(False)), ["abc", 123, False]),
     "join of none": (lambda: of(1).join(), [1]),
     "join, then map": (lambda: of(1).join(of(2)).map(sum), 3),
-    "filter, then reduce": (lambda: of([1, 2, 3]).filter(lambda number: number > 1).reduce(lambda x, y: x * y), 6),
+    "filter, then reduce": (
+        lambda: of([1, 2, 3]).filter(lambda number: number > 1).reduce(lambda x, y: x * y),
+        6,
+    ),
 }
 
 
@@ -75,7 +80,13 @@ def test_the_function_is_called_once_however_often_the_value_is_read(read):
 def test_what_the_source_raises_comes_out_of_the_derived(read):
     source = ActorFuture()
     source.set_exception(Oops("at the source"))
-    for derived in (source.map(str), source.filter(bool), source.reduce(max), source.join(of(1)), of(1).join(source)):
+    for derived in (
+        source.map(str),
+        source.filter(bool),
+        source.reduce(max),
+        source.join(of(1)),
+        of(1).join(source),
+    ):
         with pytest.raises(Oops, match="at the source"):
             read(derived)
 
@@ -101,7 +112,13 @@ def test_a_derived_future_has_no_value_of_its_own_to_be_set():
 
 def test_the_timeout_of_a_derived_future_is_that_of_its_source():
     source = ActorFuture()
-    for derived in (source.map(str), source.filter(bool), source.reduce(max), source.join(of(1)), of(1).join(source)):
+    for derived in (
+        source.map(str),
+        source.filter(bool),
+        source.reduce(max),
+        source.join(of(1)),
+        of(1).join(source),
+    ):
         with pytest.raises(AskTimeout):
             derived.get(timeout=0.001)
     source.set([1])
@@ -158,7 +175,13 @@ def test_derived_futures_are_awaited_while_their_sources_are_still_to_come(run):
 
 def test_reading_a_derived_future_on_the_loops_own_thread_is_a_usage_error():
     source = ActorFuture(loop_thread=threading.get_ident())
-    for derived in (source.map(str), source.filter(bool), source.reduce(max), source.join(of(1)), of(1).join(source)):
+    for derived in (
+        source.map(str),
+        source.filter(bool),
+        source.reduce(max),
+        source.join(of(1)),
+        of(1).join(source),
+    ):
         with pytest.raises(UsageError, match="await"):
             derived.get()
 

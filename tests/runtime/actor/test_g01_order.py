@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from understudy.runtime import Actor, ActorRef, ActorSystem, Backoff, MailboxSettings, Restart, Resume, ThreadActor
+from offbook.runtime import (
+    Actor,
+    ActorRef,
+    ActorSystem,
+    Backoff,
+    MailboxSettings,
+    Restart,
+    Resume,
+    ThreadActor,
+)
 
 WATCHDOG = 30.0
 SENDERS = 8
@@ -85,7 +94,9 @@ class MixedOnThread(Mixed, ThreadActor):
     pass
 
 
-recorders = pytest.mark.parametrize("recorder", [Sync, Async, Mixed, SyncOnThread, AsyncOnThread, MixedOnThread])
+recorders = pytest.mark.parametrize(
+    "recorder", [Sync, Async, Mixed, SyncOnThread, AsyncOnThread, MixedOnThread]
+)
 
 
 def by_sender(got: list[tuple[int, int]]) -> dict[int, list[int]]:
@@ -136,11 +147,16 @@ async def send_from_loop(ref: ActorRef, sender: int) -> None:
 
 
 @recorders
-def test_g01_one_message_at_a_time_and_each_senders_in_order_from_many_threads(run, recorder, threads_switch_often):
+def test_g01_one_message_at_a_time_and_each_senders_in_order_from_many_threads(
+    run, recorder, threads_switch_often
+):
     async def main() -> None:
         async with ActorSystem() as system:
             ref = system.spawn(recorder)
-            threads = [threading.Thread(daemon=True, target=send_from_thread, args=(ref, sender)) for sender in range(SENDERS)]
+            threads = [
+                threading.Thread(daemon=True, target=send_from_thread, args=(ref, sender))
+                for sender in range(SENDERS)
+            ]
             for thread in threads:
                 thread.start()
             await asyncio.to_thread(lambda: [thread.join(WATCHDOG) for thread in threads])
@@ -193,7 +209,9 @@ def test_g01_the_order_holds_where_senders_wait_for_room(run, recorder, overflow
     async def main() -> None:
         async with ActorSystem() as system:
             ref = system.spawn(recorder, mailbox=MailboxSettings(3, overflow))
-            await asyncio.gather(send(ref, 0), send(ref, 1), asyncio.to_thread(lambda: asyncio.run(send(ref, 2))))
+            await asyncio.gather(
+                send(ref, 0), send(ref, 1), asyncio.to_thread(lambda: asyncio.run(send(ref, 2)))
+            )
             actor = await finished(ref)
             assert by_sender(actor.got) == all_in_order(3)
             assert actor.most_inside == 1
@@ -265,7 +283,11 @@ def test_g01_what_one_actor_tells_another_arrives_in_order(run, recorder, sender
     run(main())
 
 
-@pytest.mark.parametrize("directive", [Restart(max_restarts=100, backoff=Backoff(initial=0)), Resume()], ids=["Restart", "Resume"])
+@pytest.mark.parametrize(
+    "directive",
+    [Restart(max_restarts=100, backoff=Backoff(initial=0)), Resume()],
+    ids=["Restart", "Resume"],
+)
 @pytest.mark.parametrize("style", ["sync", "async"])
 def test_g01_the_order_holds_across_failures(run, kind, style, directive):
     got: list[int] = []

@@ -1,11 +1,13 @@
-"""G2: every ask ends: whatever becomes of the handler, the actor or its supervisor, and whoever asked from wherever. Races: test_g02_races.py."""
+"""G2: every ask ends: whatever becomes of the handler, the actor or its supervisor, and whoever
+asked from wherever. Races: test_g02_races.py.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from understudy.runtime import (
+from offbook.runtime import (
     Actor,
     ActorDeadError,
     ActorFailed,
@@ -20,7 +22,7 @@ from understudy.runtime import (
     Stop,
     Supervision,
 )
-from understudy.runtime.testing import ManualClock
+from offbook.runtime.testing import ManualClock
 
 WATCHDOG = 10.0
 
@@ -36,7 +38,9 @@ CRASHES = [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit,
 
 def fragile(kind: type[Actor]) -> type[Actor]:
     class Fragile(kind):
-        """Waits at a gate; raises what is to be raised, at once or later; spawns what is to be spawned; else returns the message."""
+        """Waits at a gate; raises what is to be raised, at once or later; spawns what is to be
+        spawned; else returns the message.
+        """
 
         def on_receive(self, message: object) -> object:
             if hasattr(message, "wait"):
@@ -68,7 +72,9 @@ WAYS: dict[str, Callable[[ActorRef, object], Awaitable[object]]] = {
     "request": lambda ref, message: ref.request(message),
     "future": lambda ref, message: ref.ask(message, block=False)._wait(),
     "thread": lambda ref, message: asyncio.to_thread(ask_in_thread, ref, message),
-    "other loop": lambda ref, message: asyncio.to_thread(lambda: asyncio.run(ref.request(message, timeout=WATCHDOG))),
+    "other loop": lambda ref, message: asyncio.to_thread(
+        lambda: asyncio.run(ref.request(message, timeout=WATCHDOG))
+    ),
 }
 
 
@@ -83,8 +89,13 @@ async def ask_all(ref: ActorRef, message: object) -> dict[str, asyncio.Task]:
 
 async def endings(asked: dict[str, asyncio.Task]) -> dict[str, object]:
     """The replies, and of errors their types."""
-    results = await asyncio.wait_for(asyncio.gather(*asked.values(), return_exceptions=True), WATCHDOG)
-    return {name: type(result) if isinstance(result, BaseException) else result for name, result in zip(asked, results, strict=True)}
+    results = await asyncio.wait_for(
+        asyncio.gather(*asked.values(), return_exceptions=True), WATCHDOG
+    )
+    return {
+        name: type(result) if isinstance(result, BaseException) else result
+        for name, result in zip(asked, results, strict=True)
+    }
 
 
 def all_of(result: object) -> dict[str, object]:
@@ -102,15 +113,21 @@ def test_g02_who_asked_for_the_crash_hears_that_the_actor_failed(run, kind, cras
         async with ActorSystem() as system:
             ref = system.spawn(fragile(kind))
             with pytest.raises(ActorFailed, match=f"crashed with {crash.__name__}"):
-                await asyncio.wait_for(WAYS[way](ref, crash if style == "at once" else [crash]), WATCHDOG)
+                await asyncio.wait_for(
+                    WAYS[way](ref, crash if style == "at once" else [crash]), WATCHDOG
+                )
             await ref.wait_stopped()
 
     run(main())
 
 
-@pytest.mark.parametrize("directive", [Stop(), RESTART, Resume()], ids=["Stop", "Restart", "Resume"])
+@pytest.mark.parametrize(
+    "directive", [Stop(), RESTART, Resume()], ids=["Stop", "Restart", "Resume"]
+)
 @pytest.mark.parametrize("style", ["at once", "later"])
-def test_g02_what_is_queued_behind_a_crash_is_handled_or_answered(run, kind, gate, style, directive):
+def test_g02_what_is_queued_behind_a_crash_is_handled_or_answered(
+    run, kind, gate, style, directive
+):
     async def main() -> None:
         async with ActorSystem() as system:
             ref = system.spawn(fragile(kind), supervision=directive)
@@ -119,13 +136,17 @@ def test_g02_what_is_queued_behind_a_crash_is_handled_or_answered(run, kind, gat
             ref.tell(OfMyOwn if style == "at once" else [OfMyOwn])
             asked = await ask_all(ref, "asked")
             gate.open()
-            assert await endings(asked) == all_of(ActorDeadError if isinstance(directive, Stop) else "asked")
+            assert await endings(asked) == all_of(
+                ActorDeadError if isinstance(directive, Stop) else "asked"
+            )
 
     run(main())
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("error", [StopIteration, StopAsyncIteration, TimeoutError, ActorDeadError, LookupError])
+@pytest.mark.parametrize(
+    "error", [StopIteration, StopAsyncIteration, TimeoutError, ActorDeadError, LookupError]
+)
 def test_g02_an_exception_that_means_something_to_python_is_a_reply_too(run, kind, error, way):
     async def main() -> None:
         async with ActorSystem() as system:
@@ -139,7 +160,9 @@ def test_g02_an_exception_that_means_something_to_python_is_a_reply_too(run, kin
     run(main())
 
 
-def test_g02_who_asked_a_handler_that_was_cancelled_hears_that_and_the_next_are_handled(run, kind, new_gate):
+def test_g02_who_asked_a_handler_that_was_cancelled_hears_that_and_the_next_are_handled(
+    run, kind, new_gate
+):
     async def main() -> None:
         async with ActorSystem() as system:
             for way, ask in WAYS.items():
@@ -177,7 +200,10 @@ def test_g02_asks_of_an_actor_that_cannot_start_are_answered(run, kind, gate, st
                 asked = await ask_all(ref, "asked")
                 gate.open()
             else:
-                asked = {"request": asyncio.create_task(ref.request("asked")), "future": asyncio.create_task(WAYS["future"](ref, "asked"))}
+                asked = {
+                    "request": asyncio.create_task(ref.request("asked")),
+                    "future": asyncio.create_task(WAYS["future"](ref, "asked")),
+                }
             assert set((await endings(asked)).values()) == {ActorDeadError}
 
     run(main())
@@ -229,7 +255,9 @@ def test_g02_asks_during_the_wait_before_a_restart_are_handled_after_it_or_answe
     async def main() -> None:
         clock = ManualClock()
         async with ActorSystem(clock=clock) as system:
-            ref = system.spawn(fragile(kind), supervision=Restart(backoff=Backoff(initial=5, jitter=0)))
+            ref = system.spawn(
+                fragile(kind), supervision=Restart(backoff=Backoff(initial=5, jitter=0))
+            )
             ref.tell(OfMyOwn)
             while not clock.pending:
                 await asyncio.sleep(0)
@@ -244,7 +272,15 @@ def test_g02_asks_during_the_wait_before_a_restart_are_handled_after_it_or_answe
     run(main())
 
 
-@pytest.mark.parametrize(("decision", "result"), [(Stop(), ActorDeadError), (Resume(), "asked"), (RESTART, "asked"), ("stopped meanwhile", ActorDeadError)])
+@pytest.mark.parametrize(
+    ("decision", "result"),
+    [
+        (Stop(), ActorDeadError),
+        (Resume(), "asked"),
+        (RESTART, "asked"),
+        ("stopped meanwhile", ActorDeadError),
+    ],
+)
 def test_g02_asks_of_an_actor_whose_parent_makes_up_its_mind_end(run, kind, gate, decision, result):
     class Ponderer(kind):
         def on_receive(self, child: type[Actor]) -> ActorRef:

@@ -1,4 +1,6 @@
-"""G2: every ask ends, also when it races a stop, a crash, or the end of the system: very often, from threads, on the loop, from other loops."""
+"""G2: every ask ends, also when it races a stop, a crash, or the end of the system: very often,
+from threads, on the loop, from other loops.
+"""
 
 import asyncio
 import itertools
@@ -12,7 +14,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from understudy.runtime import (
+from offbook.runtime import (
     Actor,
     ActorDeadError,
     ActorFuture,
@@ -40,7 +42,7 @@ def threads_switch_often() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def the_log_does_not_take_the_time(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, logger="understudy")
+    caplog.set_level(logging.CRITICAL, logger="offbook")
 
 
 class Sync(Actor):
@@ -91,9 +93,13 @@ def in_threads(functions: list[Callable[[], None]]) -> list[threading.Thread]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("actor", "races"), [(Sync, 13_000), (Async, 9_000), (OnThread, 4_500), (AsyncOnThread, 3_500)])
+@pytest.mark.parametrize(
+    ("actor", "races"), [(Sync, 13_000), (Async, 9_000), (OnThread, 4_500), (AsyncOnThread, 3_500)]
+)
 def test_g02_asks_race_a_stop_30_000_times_and_all_of_them_end(actor, races):
-    """This thread asks until the actor takes no more, while another one stops it: so each race has asks on both sides of the stop."""
+    """This thread asks until the actor takes no more, while another one stops it: so each race has
+    asks on both sides of the stop.
+    """
     asked: list[tuple[ActorFuture, int]] = []
     stops: list[ActorFuture] = []
     to_stop: SimpleQueue[ActorRef | None] = SimpleQueue()
@@ -117,7 +123,10 @@ def test_g02_asks_race_a_stop_30_000_times_and_all_of_them_end(actor, races):
                 time.sleep(0)  # lets the stopper have a go
         to_stop.put(None)
         stopper.join(WATCHDOG)
-        endings = Counter(ending(lambda future=future: future.get(timeout=WATCHDOG), sent) for future, sent in asked)
+        endings = Counter(
+            ending(lambda future=future: future.get(timeout=WATCHDOG), sent)
+            for future, sent in asked
+        )
         assert [stopped.get(timeout=WATCHDOG) for stopped in stops] == [True] * races
     assert endings.total() == len(asked) > 1.5 * races
     assert endings["dead"] >= races
@@ -158,11 +167,20 @@ def test_g02_requests_race_a_stop_on_the_loop_in_every_order(run, actor):
             for _ in range(turns):
                 await asyncio.sleep(0)
         stopped = ref.stop()
-        requests += [asyncio.create_task(ref.request(number)) for number in range(before, before + after)]
-        results = await asyncio.wait_for(asyncio.gather(*requests, return_exceptions=True), WATCHDOG)
+        requests += [
+            asyncio.create_task(ref.request(number)) for number in range(before, before + after)
+        ]
+        results = await asyncio.wait_for(
+            asyncio.gather(*requests, return_exceptions=True), WATCHDOG
+        )
         assert await stopped is True
-        assert all(result == number or isinstance(result, ActorDeadError) for number, result in enumerate(results)), results
-        return Counter("dead" if isinstance(result, ActorDeadError) else "reply" for result in results)
+        assert all(
+            result == number or isinstance(result, ActorDeadError)
+            for number, result in enumerate(results)
+        ), results
+        return Counter(
+            "dead" if isinstance(result, ActorDeadError) else "reply" for result in results
+        )
 
     async def main() -> None:
         async with ActorSystem() as system:
@@ -183,11 +201,16 @@ def test_g02_requests_from_another_loop_race_a_stop(actor):
             endings: Counter[str] = Counter()
             for race in range(300):
                 ref = system.spawn(actor)
-                requests = [asyncio.create_task(ref.request(number, timeout=WATCHDOG)) for number in range(3)]
+                requests = [
+                    asyncio.create_task(ref.request(number, timeout=WATCHDOG))
+                    for number in range(3)
+                ]
                 for _ in range(race % 4):
                     await asyncio.sleep(0)
                 stopped = ref.stop(block=False)
-                for number, result in enumerate(await asyncio.gather(*requests, return_exceptions=True)):
+                for number, result in enumerate(
+                    await asyncio.gather(*requests, return_exceptions=True)
+                ):
                     assert result == number or isinstance(result, ActorDeadError), result
                     endings["dead" if isinstance(result, ActorDeadError) else "reply"] += 1
                 assert await stopped is True
@@ -228,7 +251,11 @@ def test_g02_askers_of_a_bounded_mailbox_race_a_stop(actor, overflow):
 
 
 @everybody
-@pytest.mark.parametrize("directive", [Stop(), Restart(max_restarts=1_000_000, backoff=Backoff(initial=0))], ids=["Stop", "Restart"])
+@pytest.mark.parametrize(
+    "directive",
+    [Stop(), Restart(max_restarts=1_000_000, backoff=Backoff(initial=0))],
+    ids=["Stop", "Restart"],
+)
 def test_g02_asks_race_a_crash(actor, directive):
     asked: list[tuple[ActorFuture, int]] = []
     with ActorSystem.in_thread() as system:
@@ -242,7 +269,10 @@ def test_g02_asks_race_a_crash(actor, directive):
             for number in range(4):
                 asked.append((ref.ask(number, block=False), number))
             crasher.join(WATCHDOG)
-        endings = Counter(ending(lambda future=future: future.get(timeout=WATCHDOG), sent) for future, sent in asked)
+        endings = Counter(
+            ending(lambda future=future: future.get(timeout=WATCHDOG), sent)
+            for future, sent in asked
+        )
     assert endings.total() == len(asked)
     assert endings["reply"] > 0
     assert (endings["dead"] == 0) is isinstance(directive, Restart)

@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorRef, ActorSystem, HandlerCancelled, MailboxSettings, ThreadActor
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorRef,
+    ActorSystem,
+    HandlerCancelled,
+    MailboxSettings,
+    ThreadActor,
+)
 
 WATCHDOG = 10.0
 QUEUED = 2_000
@@ -48,7 +56,9 @@ async def from_another_loop(function: Callable[[], object]) -> None:
     await asyncio.to_thread(lambda: asyncio.run(call()))
 
 
-everywhere = pytest.mark.parametrize("from_where", [from_the_loop, from_a_thread, from_another_loop])
+everywhere = pytest.mark.parametrize(
+    "from_where", [from_the_loop, from_a_thread, from_another_loop]
+)
 
 
 async def under_way(ref: ActorRef, gate) -> asyncio.Task:
@@ -111,7 +121,9 @@ def test_g03_stop_then_cancel_ends_an_actor_in_the_middle_of_a_handler(run, kind
 
 
 def test_g03_stop_comes_between_two_synchronous_handlers_that_are_queued(run):
-    """Both are in one turn of the loop: nothing but the mailbox itself can bring the stop forward."""
+    """Both are in one turn of the loop: nothing but the mailbox itself can bring the stop
+    forward.
+    """
 
     async def main() -> None:
         async with ActorSystem() as system:
@@ -129,7 +141,9 @@ def test_g03_stop_comes_between_two_synchronous_handlers_that_are_queued(run):
 
 
 @pytest.mark.parametrize("kind", [Actor, ThreadActor])
-def test_g03_a_stop_from_a_thread_waits_for_no_more_than_the_synchronous_handler_under_way(kind, new_gate):
+def test_g03_a_stop_from_a_thread_waits_for_no_more_than_the_synchronous_handler_under_way(
+    kind, new_gate
+):
     """The handlers block, the loop's thread too: the stop arrives while the first one does."""
     gates = [new_gate() for _ in range(3)]
     with ActorSystem.in_thread(slow_handler=WATCHDOG) as system:
@@ -162,7 +176,9 @@ def test_g03_cancel_reaches_a_handler_wherever_it_waits(run, kind, new_gate):
             ref = system.spawn(worker(kind))
             for level in range(20):
                 gate = new_gate()
-                request = asyncio.create_task(ref.request(lambda _, level=level, gate=gate: deep(level, gate)))
+                request = asyncio.create_task(
+                    ref.request(lambda _, level=level, gate=gate: deep(level, gate))
+                )
                 await gate.reached()
                 ref.cancel()
                 with pytest.raises(HandlerCancelled):
@@ -207,7 +223,8 @@ def test_g03_cancel_hits_the_handler_that_is_under_way_and_no_later_one(run, kin
                 await first.reached()
                 ref.cancel()
                 if kind is Actor:
-                    ref.cancel()  # there the first one is sure to be still under way: it is cancelled already
+                    # There the first one is sure to be still under way: it is cancelled already.
+                    ref.cancel()
                 with pytest.raises(HandlerCancelled):
                     await requests[0]
                 await asyncio.wait_for(second.reached(), WATCHDOG)
@@ -217,8 +234,12 @@ def test_g03_cancel_hits_the_handler_that_is_under_way_and_no_later_one(run, kin
     run(main())
 
 
-def test_g03_a_cancel_that_comes_as_the_handler_ends_leaves_the_next_one_to_be_cancelled(run, kind, new_gate):
-    """However the two race: the next handler is not hit by the old cancel, and is hit by its own."""
+def test_g03_a_cancel_that_comes_as_the_handler_ends_leaves_the_next_one_to_be_cancelled(
+    run, kind, new_gate
+):
+    """However the two race: the next handler is not hit by the old cancel, and is hit by its
+    own.
+    """
 
     async def main() -> None:
         async with ActorSystem() as system:
@@ -229,7 +250,10 @@ def test_g03_a_cancel_that_comes_as_the_handler_ends_leaves_the_next_one_to_be_c
                 await gate.reached()
                 gate.open()
                 ref.cancel()
-                assert isinstance((await asyncio.gather(first, return_exceptions=True))[0], HandlerCancelled | None)
+                assert isinstance(
+                    (await asyncio.gather(first, return_exceptions=True))[0],
+                    HandlerCancelled | None,
+                )
                 second = asyncio.create_task(ref.request(held))
                 await asyncio.wait_for(held.reached(), WATCHDOG)
                 await asyncio.sleep(0)
@@ -245,7 +269,10 @@ def test_g03_a_cancel_that_comes_as_the_handler_ends_leaves_the_next_one_to_be_c
 
 
 def test_g03_stop_and_cancel_do_not_wait_for_the_work_of_other_actors(run, gate):
-    """All the others always have something to do. Counted in rounds of the loop, of which the cancellation of a task alone takes two."""
+    """All the others always have something to do.
+
+    Counted in rounds of the loop, of which the cancellation of a task alone takes two.
+    """
 
     class Busy(Actor):
         def on_receive(self, message: object) -> None:
@@ -281,9 +308,13 @@ def test_g03_stopping_a_parent_overtakes_the_work_of_its_children(run, kind, new
         async with ActorSystem() as system:
             parent = system.spawn(worker(kind))
             gates = [new_gate() for _ in range(3)]
-            children = [await parent.request(lambda actor: actor.spawn(worker(kind))) for _ in gates]
+            children = [
+                await parent.request(lambda actor: actor.spawn(worker(kind))) for _ in gates
+            ]
             actors = [child._cell.actor for child in children]
-            requests = [await under_way(child, gate) for child, gate in zip(children, gates, strict=True)]
+            requests = [
+                await under_way(child, gate) for child, gate in zip(children, gates, strict=True)
+            ]
             stopped = parent.stop()
             while any(child.is_alive() for child in children):
                 await asyncio.sleep(0)

@@ -1,4 +1,6 @@
-"""G4: a crash in one actor, `BaseException` included, ends no other actor; its parent learns of it once. Hook by hook: test_failure_matrix.py."""
+"""G4: a crash in one actor, `BaseException` included, ends no other actor; its parent learns of it
+once. Hook by hook: test_failure_matrix.py.
+"""
 
 import asyncio
 import logging
@@ -10,12 +12,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from offbook.runtime import (
+    Actor,
+    ActorFailed,
+    ActorSystem,
+    Backoff,
+    Restart,
+    Resume,
+    Stop,
+    ThreadActor,
+)
 from tests.doubles.actors import Echo
 from tests.doubles.failing_actors import RAISED, OwnBaseException
-from understudy.runtime import Actor, ActorFailed, ActorSystem, Backoff, Restart, Resume, Stop, ThreadActor
 
 CRASHES = [error for error in RAISED if not issubclass(error, Exception)]
-DIRECTIVES = {"restart": Restart(max_restarts=10**6, backoff=Backoff(initial=0)), "resume": Resume(), "stop": Stop()}
+DIRECTIVES = {
+    "restart": Restart(max_restarts=10**6, backoff=Backoff(initial=0)),
+    "resume": Resume(),
+    "stop": Stop(),
+}
 
 
 class Crasher:
@@ -57,7 +72,9 @@ def of(kind, mixin):
 
 @pytest.mark.parametrize("mixin", [Crasher, AsyncCrasher], ids=lambda mixin: mixin.__name__)
 @pytest.mark.parametrize("error", CRASHES, ids=lambda error: error.__name__)
-def test_g04_a_crash_reaches_neither_the_asker_nor_other_tasks_nor_the_loop(run, kind, mixin, error):
+def test_g04_a_crash_reaches_neither_the_asker_nor_other_tasks_nor_the_loop(
+    run, kind, mixin, error
+):
     async def main():
         bystander = asyncio.ensure_future(asyncio.Event().wait())
         async with ActorSystem() as system:
@@ -147,7 +164,9 @@ def test_g04_a_group_with_an_interrupt_in_it_is_a_crash(run, kind):
         async with ActorSystem() as system:
             ref = system.spawn(of(kind, Crasher), [])
             with pytest.raises(ActorFailed, match="BaseExceptionGroup"):
-                await ref.request(BaseExceptionGroup("several", [ValueError(), KeyboardInterrupt()]))
+                await ref.request(
+                    BaseExceptionGroup("several", [ValueError(), KeyboardInterrupt()])
+                )
             await ref.wait_stopped()
 
     run(main())
@@ -160,7 +179,9 @@ def test_g04_a_crash_in_a_thread_does_not_reach_the_hook_for_lost_exceptions(run
     async def main():
         async with ActorSystem() as system:
             made = []
-            ref = system.spawn(of(ThreadActor, AsyncCrasher), made, supervision=DIRECTIVES["restart"])
+            ref = system.spawn(
+                of(ThreadActor, AsyncCrasher), made, supervision=DIRECTIVES["restart"]
+            )
             for number, error in enumerate(CRASHES, start=1):
                 assert await ref.request("number") == number
                 ref.tell(error("x"))
@@ -178,7 +199,7 @@ def test_g04_an_error_that_cannot_be_printed_is_supervised_like_any_other(run, k
         __repr__ = __str__
 
     # pytest's own handlers would raise; an ordinary one says that it could not, and goes on.
-    monkeypatch.setattr(logging.getLogger("understudy"), "propagate", False)
+    monkeypatch.setattr(logging.getLogger("offbook"), "propagate", False)
     monkeypatch.setattr(logging, "raiseExceptions", False)
 
     async def main():
@@ -195,12 +216,23 @@ def test_g04_an_error_that_cannot_be_printed_is_supervised_like_any_other(run, k
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mixin", [Crasher, AsyncCrasher], ids=lambda mixin: mixin.__name__)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     directives=st.lists(st.sampled_from(sorted(DIRECTIVES)), min_size=1, max_size=4),
-    crashes=st.lists(st.tuples(st.integers(0, 11), st.sampled_from([*CRASHES, ValueError, OwnBaseException]), st.booleans()), max_size=30),
+    crashes=st.lists(
+        st.tuples(
+            st.integers(0, 11),
+            st.sampled_from([*CRASHES, ValueError, OwnBaseException]),
+            st.booleans(),
+        ),
+        max_size=30,
+    ),
 )
-def test_g04_every_crash_is_heard_once_and_touches_its_actor_only(run, kind, mixin, directives, crashes):
+def test_g04_every_crash_is_heard_once_and_touches_its_actor_only(
+    run, kind, mixin, directives, crashes
+):
     async def main():
         async with ActorSystem() as system:
             parents = [system.spawn(of(kind, Parent), DIRECTIVES[name]) for name in directives]
@@ -245,7 +277,9 @@ def test_g04_a_thousand_crashes_leave_a_thousand_others_alone(run):
                 ref.tell(CRASHES[index % len(CRASHES)]("x"))
             for ref in victims:
                 await ref.wait_stopped()
-            assert [await ref.request(index) for index, ref in enumerate(others)] == list(range(1000))
+            assert [await ref.request(index) for index, ref in enumerate(others)] == list(
+                range(1000)
+            )
             assert system.stats().actors == 1000
 
     run(main())

@@ -1,4 +1,6 @@
-"""G10, for mailboxes: nothing in a bounded one grows beyond its bound, however fast its senders and however slow its actor."""
+"""G10, for mailboxes: nothing in a bounded one grows beyond its bound, however fast its senders and
+however slow its actor.
+"""
 
 import asyncio
 import gc
@@ -8,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from understudy.runtime import Actor, ActorRef, ActorSystem, MailboxFull, MailboxSettings, ThreadActor
+from offbook.runtime import Actor, ActorRef, ActorSystem, MailboxFull, MailboxSettings, ThreadActor
 
 WATCHDOG = 30.0
 CAPACITY = 8
@@ -109,7 +111,9 @@ def test_g10_producers_that_send_never_get_ahead_of_the_bound(run, actor, overfl
     async def main() -> None:
         async with ActorSystem() as system:
             ref = system.spawn(actor, mailbox=MailboxSettings(CAPACITY, overflow))
-            await asyncio.gather(*(send(ref, sender) for sender in range(3)), other_loop(send)(ref, 3))
+            await asyncio.gather(
+                *(send(ref, sender) for sender in range(3)), other_loop(send)(ref, 3)
+            )
             assert len((await finished(ref)).got) == 4 * MESSAGES
 
     run(main())
@@ -117,16 +121,25 @@ def test_g10_producers_that_send_never_get_ahead_of_the_bound(run, actor, overfl
 
 @everybody
 def test_g10_producers_of_every_kind_never_get_ahead_of_a_mailbox_that_blocks(run, actor):
-    kinds = [send, request, elsewhere(tell), elsewhere(tell), elsewhere(ask), other_loop(request), other_loop(send)]
+    kinds = [
+        send,
+        request,
+        elsewhere(tell),
+        elsewhere(tell),
+        elsewhere(ask),
+        other_loop(request),
+        other_loop(send),
+    ]
 
     async def main() -> None:
         async with ActorSystem() as system:
             ref = system.spawn(actor, mailbox=MailboxSettings(CAPACITY, "block"))
             await asyncio.gather(*(produce(ref, sender) for sender, produce in enumerate(kinds)))
             got = (await finished(ref)).got
-            assert {sender: [number for who, number in got if who == sender] for sender in range(len(kinds))} == {
-                sender: list(range(MESSAGES)) for sender in range(len(kinds))
-            }
+            assert {
+                sender: [number for who, number in got if who == sender]
+                for sender in range(len(kinds))
+            } == {sender: list(range(MESSAGES)) for sender in range(len(kinds))}
 
     run(main())
 
@@ -151,16 +164,24 @@ def test_g10_producers_that_do_not_wait_never_get_ahead_of_the_bound_either(run,
         async with ActorSystem() as system:
             system.subscribe_dead_letters(lambda letter: lost.append(letter.message))
             ref = system.spawn(actor, mailbox=MailboxSettings(CAPACITY, overflow))
-            await asyncio.gather(flood_here(ref, 0), elsewhere(flood)(ref, 1), elsewhere(flood)(ref, 2))
+            await asyncio.gather(
+                flood_here(ref, 0), elsewhere(flood)(ref, 1), elsewhere(flood)(ref, 2)
+            )
             got = (await finished(ref)).got
-            assert sorted([*got, *lost]) == [(sender, number) for sender in range(3) for number in range(MESSAGES)]
-            assert len(lost) > 0 or issubclass(actor, ThreadActor), "nobody takes while the loop's own thread floods"
+            assert sorted([*got, *lost]) == [
+                (sender, number) for sender in range(3) for number in range(MESSAGES)
+            ]
+            assert len(lost) > 0 or issubclass(actor, ThreadActor), (
+                "nobody takes while the loop's own thread floods"
+            )
 
     run(main())
 
 
 @pytest.mark.parametrize("overflow", ["reject", "block", "drop_oldest"])
-def test_g10_a_mailbox_that_nobody_takes_from_holds_no_more_than_its_capacity(run, kind, gate, overflow):
+def test_g10_a_mailbox_that_nobody_takes_from_holds_no_more_than_its_capacity(
+    run, kind, gate, overflow
+):
     class Held(kind):
         def on_receive(self, message: object) -> object:
             return message.wait() if hasattr(message, "wait") else None
@@ -191,14 +212,21 @@ def test_g10_the_capacity_of_the_system_bounds_every_mailbox_that_says_nothing_e
     async def main() -> None:
         async with ActorSystem(mailbox_capacity=CAPACITY) as system:
             parent = system.spawn(Parent)
-            refs = [parent, await parent.request(Parent), system.spawn(Parent, mailbox=MailboxSettings(3)), system.spawn(Parent, mailbox=MailboxSettings())]
+            refs = [
+                parent,
+                await parent.request(Parent),
+                system.spawn(Parent, mailbox=MailboxSettings(3)),
+                system.spawn(Parent, mailbox=MailboxSettings()),
+            ]
             assert [ref.actor_inbox.capacity for ref in refs] == [CAPACITY, CAPACITY, 3, None]
 
     run(main())
 
 
 def test_g10_control_is_exempt_but_one_for_each_request(run, gate):
-    """Whoever stops it or waits for its end is never refused, and is seen to in the middle of a handler."""
+    """Whoever stops it or waits for its end is never refused, and is seen to in the middle of a
+    handler.
+    """
 
     class Held(Actor):
         def on_receive(self, message: object) -> object:

@@ -1,12 +1,14 @@
-"""G10 with asks whose askers have given up: what waits on in the mailbox is the message, and nothing of the asker."""
+"""G10 with asks whose askers have given up: what waits on in the mailbox is the message, and
+nothing of the asker.
+"""
 
 import asyncio
 import gc
 
 import pytest
 
-from understudy.runtime import ActorSystem, AskTimeout
-from understudy.runtime.testing import ManualClock
+from offbook.runtime import ActorSystem, AskTimeout
+from offbook.runtime.testing import ManualClock
 
 MANY = 2_000
 
@@ -30,14 +32,19 @@ def test_g10_an_ask_that_has_timed_out_leaves_an_envelope_and_no_more(run, kind,
         if how == "ask":
             await asyncio.to_thread(ask_in_thread, ref)
             return
-        requests = [asyncio.ensure_future(ref.request("fail", timeout=30 if how == "request" else None)) for _ in range(MANY)]
+        requests = [
+            asyncio.ensure_future(ref.request("fail", timeout=30 if how == "request" else None))
+            for _ in range(MANY)
+        ]
         await asyncio.sleep(0)
         clock.advance(30)
         if how == "cancelled":
             for request in requests:
                 request.cancel()
         outcomes = await asyncio.gather(*requests, return_exceptions=True)
-        assert {type(outcome) for outcome in outcomes} == {AskTimeout if how == "request" else asyncio.CancelledError}
+        assert {type(outcome) for outcome in outcomes} == {
+            AskTimeout if how == "request" else asyncio.CancelledError
+        }
 
     def ask_in_thread(ref):
         for _ in range(MANY):
@@ -53,11 +60,14 @@ def test_g10_an_ask_that_has_timed_out_leaves_an_envelope_and_no_more(run, kind,
             gc.collect()
             before = len(gc.get_objects())
             await ask(ref, clock)
-            await asyncio.sleep(0)  # what woke this task holds the requests until its turn has ended
+            # What woke this task holds the requests until its turn has ended.
+            await asyncio.sleep(0)
             gc.collect()
             assert len(gc.get_objects()) - before < 1.5 * MANY
             gate.open()
-            assert await ref.request("seen") == MANY, "all were handled, and what they raised was their askers'"
+            assert await ref.request("seen") == MANY, (
+                "all were handled, and what they raised was their askers'"
+            )
             assert ref.is_alive()
 
     run(main())

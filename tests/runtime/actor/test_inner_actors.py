@@ -1,4 +1,6 @@
-"""The package's own actors, whose mailbox is made when somebody looks for it: what holds for all actors holds for these."""
+"""The package's own actors, whose mailbox is made when somebody looks for it: what holds for all
+actors holds for these.
+"""
 
 import asyncio
 import sys
@@ -7,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from understudy.runtime import ActorDeadError, ActorSystem
-from understudy.runtime.actor.actor import InnerActor
-from understudy.runtime.actor.direct import hand, stop_actor
-from understudy.runtime.actor.envelope import Envelope
-from understudy.runtime.system.spawning import spawn_at_work, spawn_inner
+from offbook.runtime import ActorDeadError, ActorSystem
+from offbook.runtime.actor.actor import InnerActor
+from offbook.runtime.actor.direct import hand, stop_actor
+from offbook.runtime.actor.envelope import Envelope
+from offbook.runtime.system.spawning import spawn_at_work, spawn_inner
 
 
 @pytest.fixture
@@ -151,8 +153,14 @@ def test_g02_asks_from_threads_that_race_the_end_of_its_handler_are_all_answered
         async with ActorSystem() as system:
             parent = spawn_inner(system, Echo, ())
             for number in range(150):
-                ends, ready, answers = asyncio.get_running_loop().create_future(), threading.Barrier(4), []
-                ref = spawn_at_work(system, Waits, (ends,), f"waits-{number}", parent, Envelope("begin")).own_ref()
+                ends, ready, answers = (
+                    asyncio.get_running_loop().create_future(),
+                    threading.Barrier(4),
+                    [],
+                )
+                ref = spawn_at_work(
+                    system, Waits, (ends,), f"waits-{number}", parent, Envelope("begin")
+                ).own_ref()
                 await asyncio.sleep(0)
 
                 def ask(ref=ref, ready=ready, answers=answers):
@@ -178,7 +186,9 @@ def test_g03_a_stop_overtakes_what_waits_for_one_that_is_at_work(run):
     async def main():
         async with ActorSystem() as system:
             parent, ends = spawn_inner(system, Echo, ()), asyncio.get_running_loop().create_future()
-            ref = spawn_at_work(system, Waits, (ends,), "waits", parent, Envelope("begin")).own_ref()
+            ref = spawn_at_work(
+                system, Waits, (ends,), "waits", parent, Envelope("begin")
+            ).own_ref()
             await asyncio.sleep(0)
             asking = asyncio.ensure_future(ref.request("later"))
             await asyncio.sleep(0)

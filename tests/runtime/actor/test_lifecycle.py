@@ -1,10 +1,12 @@
-"""Beginning and end of a life: the order of the hooks, children before parents, who may still spawn. Restarts: test_lifecycle_restart.py."""
+"""Beginning and end of a life: the order of the hooks, children before parents, who may still
+spawn. Restarts: test_lifecycle_restart.py.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Stop
+from offbook.runtime import Actor, ActorDeadError, ActorSystem, Stop
 
 
 class Sync:
@@ -83,7 +85,9 @@ def test_asynchronous_hooks_and_handlers_end_before_the_next_one_begins(run, kin
             await ref.stop()
 
     run(main())
-    assert log == [step for what in ("on_start", "a", "b", "on_stop") for step in (f"{what} begins", what)]
+    assert log == [
+        step for what in ("on_start", "a", "b", "on_stop") for step in (f"{what} begins", what)
+    ]
 
 
 def test_leaving_the_system_calls_on_stop_of_everybody(run, kind):
@@ -102,7 +106,9 @@ def test_leaving_the_system_calls_on_stop_of_everybody(run, kind):
 def test_an_actor_without_hooks_lives_and_stops_like_any_other(run, kind):
     async def main():
         async with ActorSystem() as system:
-            ref = system.spawn(type("Plain", (kind,), {"on_receive": lambda self, message: message}))
+            ref = system.spawn(
+                type("Plain", (kind,), {"on_receive": lambda self, message: message})
+            )
             assert await ref.request(1) == 1
             assert await ref.stop() is True
             assert not ref.is_alive()
@@ -193,7 +199,9 @@ def test_a_stop_lets_the_handler_under_way_end_before_on_stop(run, kind, gate):
     assert log == ["on_start", "under way", "on_stop"]
 
 
-def test_leaving_the_system_cancels_the_handler_under_way_and_still_calls_on_stop(run, kind, gate, errors):
+def test_leaving_the_system_cancels_the_handler_under_way_and_still_calls_on_stop(
+    run, kind, gate, errors
+):
     class Slow(Sync):
         async def on_receive(self, message):
             await gate.wait()
@@ -217,7 +225,11 @@ def test_leaving_the_system_right_after_a_spawn_ends_at_once(run, kind, errors):
 
     async def main():
         async with ActorSystem(stop_timeout=5) as system:
-            refs = [system.spawn(of(kind, mixin), log, supervision=Stop()) for mixin in (Sync, Async) for _ in range(3)]
+            refs = [
+                system.spawn(of(kind, mixin), log, supervision=Stop())
+                for mixin in (Sync, Async)
+                for _ in range(3)
+            ]
             replies = [ref.ask("never handled", block=False) for ref in refs]
         for reply in replies:
             with pytest.raises(ActorDeadError):
@@ -258,7 +270,9 @@ def test_on_stop_may_ask_an_actor_that_still_lives(run, kind):
 
     async def main():
         async with ActorSystem() as system:
-            log.append(system.spawn(type("Echo", (Actor,), {"on_receive": lambda self, message: message})))
+            log.append(
+                system.spawn(type("Echo", (Actor,), {"on_receive": lambda self, message: message}))
+            )
             ref = system.spawn(of(kind, Clerk), log)
             await ref.stop()
 

@@ -5,8 +5,8 @@ import itertools
 
 import pytest
 
-from understudy.runtime import ActorDeadError, ActorSystem, Backoff, Restart, Stopped
-from understudy.runtime.testing import ManualClock
+from offbook.runtime import ActorDeadError, ActorSystem, Backoff, Restart, Stopped
+from offbook.runtime.testing import ManualClock
 
 SLOWLY = Restart(max_restarts=3, within=60, backoff=Backoff(initial=1, factor=2, jitter=0))
 
@@ -36,7 +36,9 @@ def test_messages_wait_while_the_backoff_does(run, phoenix, until):
 
 def test_delays_grow_with_each_try_and_begin_anew_when_the_span_is_over(run, phoenix, until):
     clock, delays = ManualClock(), []
-    restart = Restart(max_restarts=5, within=60, backoff=Backoff(initial=1, factor=3, maximum=20, jitter=0))
+    restart = Restart(
+        max_restarts=5, within=60, backoff=Backoff(initial=1, factor=3, maximum=20, jitter=0)
+    )
 
     async def main():
         async with ActorSystem(clock=clock) as system:
@@ -74,7 +76,9 @@ def test_a_hundred_that_fail_together_do_not_come_back_together(run, phoenix, un
     run(main())
 
 
-def test_a_restart_that_fails_in_init_or_on_start_is_tried_again_after_the_next_delay(run, phoenix, errors, until):
+def test_a_restart_that_fails_in_init_or_on_start_is_tried_again_after_the_next_delay(
+    run, phoenix, errors, until
+):
     clock, log, made = ManualClock(), [], itertools.count(1)
 
     class Stubborn(phoenix):
@@ -100,7 +104,18 @@ def test_a_restart_that_fails_in_init_or_on_start_is_tried_again_after_the_next_
             assert await reply == 4
 
     run(main())
-    assert log == ["init 1", "start 1", "failure 1: RuntimeError of 1", "init 2", "init 3", "start 3", "init 4", "start 4", "m 4", "stop 4"]
+    assert log == [
+        "init 1",
+        "start 1",
+        "failure 1: RuntimeError of 1",
+        "init 2",
+        "init 3",
+        "start 3",
+        "init 4",
+        "start 4",
+        "m 4",
+        "stop 4",
+    ]
     assert len(errors()) == 3
 
 
@@ -122,7 +137,9 @@ def test_a_stop_during_the_backoff_ends_it_at_once(run, phoenix, until, witness)
             await watcher.stop(drain=True)
 
     run(main())
-    assert log == ["init 1", "start 1", "failure 1: RuntimeError of 1"], "there is no instance to call on_stop of"
+    assert log == ["init 1", "start 1", "failure 1: RuntimeError of 1"], (
+        "there is no instance to call on_stop of"
+    )
     assert [notice.reason for notice in seen] == [Stopped()]
 
 

@@ -1,10 +1,22 @@
-"""Parents that are in the middle of something when a child fails: also when what they wait for is that very child."""
+"""Parents that are in the middle of something when a child fails: also when what they wait for is
+that very child.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.runtime import Actor, ActorFailed, ActorSystem, Backoff, Escalate, Restart, Resume, Stop, ThreadActor
+from offbook.runtime import (
+    Actor,
+    ActorFailed,
+    ActorSystem,
+    Backoff,
+    Escalate,
+    Restart,
+    Resume,
+    Stop,
+    ThreadActor,
+)
 
 AT_ONCE = Restart(max_restarts=5, backoff=Backoff(initial=0))
 
@@ -17,7 +29,9 @@ def of(kind, mixin):
 
 
 class Busy:
-    """Holds a gate in its handler or in `on_start`, with a child that has been told to fail; then, if so told, fails itself."""
+    """Holds a gate in its handler or in `on_start`, with a child that has been told to fail; then,
+    if so told, fails itself.
+    """
 
     def __init__(self, log, gate, where, fails):
         super().__init__()
@@ -34,7 +48,10 @@ class Busy:
         return self.log.count("init")
 
     async def hold(self):
-        child = self.spawn(type("Child", (Actor,), {"on_receive": lambda self, message: 1 / 0}), supervision=Escalate())
+        child = self.spawn(
+            type("Child", (Actor,), {"on_receive": lambda self, message: 1 / 0}),
+            supervision=Escalate(),
+        )
         child.tell("fail")
         await self.gate.wait()
         await child.wait_stopped()
@@ -43,8 +60,14 @@ class Busy:
             raise ValueError("after the child")
 
 
-@pytest.mark.parametrize("case", [("handler", False), ("handler", True), ("on_start", False), ("on_start", True)], ids=str)
-def test_an_escalation_waits_for_what_the_parent_is_at_and_is_one_failure(run, kind, gate, until, case):
+@pytest.mark.parametrize(
+    "case",
+    [("handler", False), ("handler", True), ("on_start", False), ("on_start", True)],
+    ids=str,
+)
+def test_an_escalation_waits_for_what_the_parent_is_at_and_is_one_failure(
+    run, kind, gate, until, case
+):
     where, fails = case
     log = []
 
@@ -66,7 +89,9 @@ def test_an_escalation_waits_for_what_the_parent_is_at_and_is_one_failure(run, k
 
 
 @pytest.mark.parametrize("ending", ["stop", "leave"])
-def test_an_escalation_to_a_parent_that_stops_meanwhile_is_only_logged(run, kind, gate, ending, until):
+def test_an_escalation_to_a_parent_that_stops_meanwhile_is_only_logged(
+    run, kind, gate, ending, until
+):
     log = []
 
     async def main():
@@ -102,9 +127,13 @@ class Asker:
         return self.fate
 
 
-@pytest.mark.parametrize("fate", [AT_ONCE, Resume(), Stop(), Escalate()], ids=lambda fate: type(fate).__name__)
+@pytest.mark.parametrize(
+    "fate", [AT_ONCE, Resume(), Stop(), Escalate()], ids=lambda fate: type(fate).__name__
+)
 @pytest.mark.parametrize("error", [asyncio.CancelledError, KeyboardInterrupt, SystemExit])
-def test_a_parent_that_awaits_the_reply_of_its_failing_child_gets_an_answer(run, kind, errors, fate, error):
+def test_a_parent_that_awaits_the_reply_of_its_failing_child_gets_an_answer(
+    run, kind, errors, fate, error
+):
     class AwaitingAsker(Asker):
         class Child(kind):
             def on_receive(self, message):
@@ -133,7 +162,9 @@ def test_a_parent_that_awaits_the_reply_of_its_failing_child_gets_an_answer(run,
 
 @pytest.mark.parametrize("how", ["awaits", "awaits in a thread", "blocks a thread"])
 @pytest.mark.parametrize("where", ["handler", "on_start"])
-def test_a_parent_that_waits_for_a_child_which_fails_before_it_comes_to_the_message_gets_an_answer(run, gate, until, how, where):
+def test_a_parent_that_waits_for_a_child_which_fails_before_it_comes_to_the_message_gets_an_answer(
+    run, gate, until, how, where
+):
     tries = []
 
     class Child(Actor):
@@ -170,7 +201,12 @@ def test_a_parent_that_waits_for_a_child_which_fails_before_it_comes_to_the_mess
 
     async def main():
         async with ActorSystem(stop_timeout=0.1) as system:
-            ref = system.spawn(of(Actor if how == "awaits" else ThreadActor, Blocking if how == "blocks a thread" else Awaiting))
+            ref = system.spawn(
+                of(
+                    Actor if how == "awaits" else ThreadActor,
+                    Blocking if how == "blocks a thread" else Awaiting,
+                )
+            )
             reply = asyncio.ensure_future(ref.request("m", timeout=3))
             await gate.reached()
             await until(lambda: any("Child" in path for path, _ in system.stats().deepest))
@@ -182,7 +218,9 @@ def test_a_parent_that_waits_for_a_child_which_fails_before_it_comes_to_the_mess
 
 
 @pytest.mark.parametrize("how", ["asks", "awaits", "asks while it decides"])
-def test_a_thread_that_waits_for_a_child_which_has_failed_before_gets_an_answer(run, gate, until, how):
+def test_a_thread_that_waits_for_a_child_which_has_failed_before_gets_an_answer(
+    run, gate, until, how
+):
     class Child(Actor):
         def on_receive(self, message):
             return 1 / message
@@ -213,7 +251,9 @@ def test_a_thread_that_waits_for_a_child_which_has_failed_before_gets_an_answer(
 
     async def main():
         async with ActorSystem(stop_timeout=0.1) as system:
-            reply = asyncio.ensure_future(system.spawn(Awaiting if how == "awaits" else Asking).request(1, timeout=3))
+            reply = asyncio.ensure_future(
+                system.spawn(Awaiting if how == "awaits" else Asking).request(1, timeout=3)
+            )
             await gate.reached()
             await until(lambda: "suspended" in system.stats().by_state)
             gate.open()

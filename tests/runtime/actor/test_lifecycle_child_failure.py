@@ -1,11 +1,24 @@
-"""What becomes of a failed child, when its parent decides by `on_child_failure`: right, wrong, slow and late decisions."""
+"""What becomes of a failed child, when its parent decides by `on_child_failure`: right, wrong, slow
+and late decisions.
+"""
 
 import asyncio
 import itertools
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, Directive, Escalate, Restart, Resume, Stop, UsageError
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorSystem,
+    Backoff,
+    Directive,
+    Escalate,
+    Restart,
+    Resume,
+    Stop,
+    UsageError,
+)
 
 AT_ONCE = Restart(backoff=Backoff(initial=0))
 
@@ -70,11 +83,15 @@ def parent(kind):
 # --- right decisions ---
 
 
-@pytest.mark.parametrize(("directive", "reply"), [(AT_ONCE, 2), (Resume(), 1), (Stop(), None), (Escalate(), None)])
+@pytest.mark.parametrize(
+    ("directive", "reply"), [(AT_ONCE, 2), (Resume(), 1), (Stop(), None), (Escalate(), None)]
+)
 def test_the_parent_is_asked_once_and_what_it_says_is_done(run, parent, child, directive, reply):
     async def main():
         async with ActorSystem() as system:
-            top = system.spawn(parent, lambda ref, error: directive, asked := [], supervision=Resume())
+            top = system.spawn(
+                parent, lambda ref, error: directive, asked := [], supervision=Resume()
+            )
             ref = await top.request(child)
             error = ValueError("x")
             ref.tell(error)
@@ -122,7 +139,9 @@ def test_the_decision_of_the_parent_overrides_what_was_said_at_the_spawn(run, pa
 
 
 @pytest.mark.parametrize(("supervision", "lives"), [(Resume(), True), (None, False)])
-def test_a_parent_can_leave_the_decision_to_what_was_said_at_the_spawn(run, parent, child, supervision, lives):
+def test_a_parent_can_leave_the_decision_to_what_was_said_at_the_spawn(
+    run, parent, child, supervision, lives
+):
     async def main():
         async with ActorSystem() as system:
             top = system.spawn(parent, lambda ref, error: "super", [])
@@ -182,7 +201,9 @@ def test_a_child_that_fails_in_on_start_is_decided_too(run, parent, child):
     run(main())
 
 
-def test_a_child_that_fails_in_on_stop_has_stopped_all_the_same_and_its_parent_hears_of_it(run, parent, child, errors):
+def test_a_child_that_fails_in_on_stop_has_stopped_all_the_same_and_its_parent_hears_of_it(
+    run, parent, child, errors
+):
     child.fails_to_stop = True
 
     async def main():
@@ -202,9 +223,17 @@ def test_a_child_that_fails_in_on_stop_has_stopped_all_the_same_and_its_parent_h
 
 
 @pytest.mark.parametrize(
-    "how", list(itertools.product([ZeroDivisionError, asyncio.CancelledError, KeyboardInterrupt], [False, True])), ids=lambda how: f"{how[0].__name__}-{how[1]}"
+    "how",
+    list(
+        itertools.product(
+            [ZeroDivisionError, asyncio.CancelledError, KeyboardInterrupt], [False, True]
+        )
+    ),
+    ids=lambda how: f"{how[0].__name__}-{how[1]}",
 )
-def test_a_decision_that_raises_stops_the_child_and_fails_the_parent(run, parent, child, errors, how):
+def test_a_decision_that_raises_stops_the_child_and_fails_the_parent(
+    run, parent, child, errors, how
+):
     problem, asynchronous = how
 
     def decide(ref, error):
@@ -217,7 +246,9 @@ def test_a_decision_that_raises_stops_the_child_and_fails_the_parent(run, parent
         async with ActorSystem() as system:
             over, told = [], []
             grandparent = system.spawn(parent, lambda ref, error: Resume(), over)
-            top = await grandparent.request((parent, decide_asynchronously if asynchronous else decide, told, {"name": "top"}))
+            top = await grandparent.request(
+                (parent, decide_asynchronously if asynchronous else decide, told, {"name": "top"})
+            )
             ref = await top.request((child, {"name": "child"}))
             ref.tell(ValueError())
             await ref.wait_stopped()
@@ -232,7 +263,9 @@ def test_a_decision_that_raises_stops_the_child_and_fails_the_parent(run, parent
 
 
 @pytest.mark.parametrize("nonsense", [None, "restart", Restart, 1], ids=repr)
-def test_a_decision_that_is_none_stops_the_child_and_fails_the_parent_with_a_word_of_advice(run, parent, child, errors, nonsense):
+def test_a_decision_that_is_none_stops_the_child_and_fails_the_parent_with_a_word_of_advice(
+    run, parent, child, errors, nonsense
+):
     async def main():
         async with ActorSystem() as system:
             top = system.spawn(parent, lambda ref, error: nonsense, [], name="top")
@@ -253,11 +286,11 @@ def test_a_decision_that_is_none_stops_the_child_and_fails_the_parent_with_a_wor
 def test_a_supervision_that_is_none_is_refused_at_the_spawn(run, parent, child, nonsense):
     async def main():
         async with ActorSystem() as system:
-            with pytest.raises(UsageError, match="supervision=") as caught:
+            with pytest.raises(UsageError, match="supervision must be") as caught:
                 system.spawn(child, supervision=nonsense)
             assert "Restart(" in str(caught.value)
             top = system.spawn(parent, lambda ref, error: Resume(), [])
-            with pytest.raises(UsageError, match="supervision="):
+            with pytest.raises(UsageError, match="supervision must be"):
                 await top.request((child, {"supervision": nonsense}))
             assert system.stats().actors == 1
 

@@ -1,14 +1,18 @@
-"""The tree in the life of an actor: children stop before their parents, and who may spawn at what time."""
+"""The tree in the life of an actor: children stop before their parents, and who may spawn at what
+time.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Stop
+from offbook.runtime import Actor, ActorDeadError, ActorSystem, Stop
 
 
 class Node:
-    """An actor with a tree below it, `{label: subtree}`, spawned in `on_start` or, if its class says so, in `__init__`."""
+    """An actor with a tree below it, `{label: subtree}`, spawned in `on_start` or, if its class
+    says so, in `__init__`.
+    """
 
     early = False
 
@@ -52,7 +56,9 @@ def of(kind, mixin=Node):
 
 
 async def settled(system, count):
-    """Wait until that many actors handle messages; what they have in the mailbox is handled by then."""
+    """Wait until that many actors handle messages; what they have in the mailbox is handled by
+    then.
+    """
     while True:
         nodes = [node for _, node in system.tree().walk() if node.ref is not None]
         for node in nodes:
@@ -82,7 +88,9 @@ def test_children_may_be_spawned_in_init_and_in_on_start(run, kind, mixin):
             assert refs["a21"].path == "root/a/a2/a21"
 
     run(main())
-    assert sorted(entry for entry in log if entry.startswith("start")) == [f"start {label}" for label in ("a", "a1", "a2", "a21", "b", "root")]
+    assert sorted(entry for entry in log if entry.startswith("start")) == [
+        f"start {label}" for label in ("a", "a1", "a2", "a21", "b", "root")
+    ]
 
 
 @pytest.mark.parametrize("mixin", [Node, EarlyNode])
@@ -208,7 +216,9 @@ def test_a_stopping_actor_is_refused_children(run, kind, hook):
         def on_start(self):
             refusals.append("started")
 
-    late_parent = type("LateParent", (kind,), {hook: spawn_late, "on_receive": lambda self, message: 1 / 0})
+    late_parent = type(
+        "LateParent", (kind,), {hook: spawn_late, "on_receive": lambda self, message: 1 / 0}
+    )
 
     async def main():
         async with ActorSystem() as system:

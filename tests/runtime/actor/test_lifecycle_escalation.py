@@ -4,13 +4,15 @@ import asyncio
 
 import pytest
 
-from understudy.runtime import ActorSystem, Backoff, Escalate, Restart, Resume, Stop
+from offbook.runtime import ActorSystem, Backoff, Escalate, Restart, Resume, Stop
 
 AT_ONCE = Restart(max_restarts=5, backoff=Backoff(initial=0))
 
 
 class Link:
-    """One of a chain: spawns the next in `on_start`, and passes an error down to the last, which raises it."""
+    """One of a chain: spawns the next in `on_start`, and passes an error down to the last, which
+    raises it.
+    """
 
     def __init__(self, log, names, fates):
         super().__init__()
@@ -20,7 +22,9 @@ class Link:
 
     def on_start(self):
         if self.names[1:]:
-            self.next = self.spawn(type(self), self.log, self.names[1:], self.fates, name=self.names[1])
+            self.next = self.spawn(
+                type(self), self.log, self.names[1:], self.fates, name=self.names[1]
+            )
 
     def on_receive(self, message):
         if message == "next":
@@ -70,15 +74,24 @@ def test_an_error_climbs_level_by_level_until_somebody_keeps_the_actor(run, kind
             log.clear()
             top.tell(error)
             await bottom.wait_stopped()
-            await above.wait_stopped()  # so that its failure has reached the middle one before the next message does
+            # So that its failure has reached the middle one before the next message does.
+            await above.wait_stopped()
             await last(middle, "d")
             assert await top.request("next") == middle, "a kept b, as it was told to"
             assert await middle.request("hello") == "b says hello"
             assert system.stats().actors == 4
 
     run(main())
-    assert [entry for entry in log if "hears" in entry] == ["c hears of d: x", "b hears of c: x", "a hears of b: x"]
-    assert [entry for entry in log if "failure" in entry] == ["failure d: x", "failure c: x", "failure b: x"]
+    assert [entry for entry in log if "hears" in entry] == [
+        "c hears of d: x",
+        "b hears of c: x",
+        "a hears of b: x",
+    ]
+    assert [entry for entry in log if "failure" in entry] == [
+        "failure d: x",
+        "failure c: x",
+        "failure b: x",
+    ]
     assert [entry for entry in log if "init" in entry] == ["init b", "init c", "init d"]
     assert len(errors()) == 3, "one for each actor that failed"
 
@@ -97,7 +110,11 @@ def test_an_error_that_nobody_keeps_stops_the_root_and_nobody_beside_it(run, kin
             assert system.stats().actors == 1
 
     run(main())
-    assert [entry for entry in log if "failure" in entry] == ["failure c: x", "failure b: x", "failure a: x"]
+    assert [entry for entry in log if "failure" in entry] == [
+        "failure c: x",
+        "failure b: x",
+        "failure a: x",
+    ]
     assert len(errors()) == 3
 
 

@@ -1,12 +1,26 @@
-"""Restart: what stays, what is fresh, and how many there may be. The wait before it: test_lifecycle_backoff.py."""
+"""Restart: what stays, what is fresh, and how many there may be.
+
+The wait before it: test_lifecycle_backoff.py.
+"""
 
 import asyncio
 import threading
 
 import pytest
 
-from understudy.runtime import ActorDeadError, ActorSystem, Backoff, Escalate, Failed, Restart, Stop, Stopped, Terminated, ThreadActor
-from understudy.runtime.testing import ManualClock
+from offbook.runtime import (
+    ActorDeadError,
+    ActorSystem,
+    Backoff,
+    Escalate,
+    Failed,
+    Restart,
+    Stop,
+    Stopped,
+    Terminated,
+    ThreadActor,
+)
+from offbook.runtime.testing import ManualClock
 
 AT_ONCE = Restart(max_restarts=3, backoff=Backoff(initial=0))
 
@@ -25,7 +39,15 @@ def test_a_restart_calls_on_failure_and_then_makes_and_starts_a_fresh_instance(r
             assert system.stats().restarts == 1
 
     run(main())
-    assert log == ["init 1", "start 1", "failure 1: RuntimeError of 1", "init 2", "start 2", "m 2", "stop 2"]
+    assert log == [
+        "init 1",
+        "start 1",
+        "failure 1: RuntimeError of 1",
+        "init 2",
+        "start 2",
+        "m 2",
+        "stop 2",
+    ]
 
 
 def test_the_fresh_instance_gets_the_very_same_arguments(run, phoenix):
@@ -61,7 +83,9 @@ def test_a_restart_keeps_the_ref_its_names_and_proxies(run, phoenix):
     run(main())
 
 
-def test_what_is_queued_is_handled_by_the_fresh_instance_and_the_failed_message_is_not_handled_again(run, phoenix, gate):
+def test_what_is_queued_is_handled_by_the_fresh_instance_and_the_failed_message_is_not_handled_again(
+    run, phoenix, gate
+):
     log = []
 
     class Held(phoenix):
@@ -106,7 +130,9 @@ def test_a_thread_actor_restarts_in_its_thread(run):
     assert len(set(threads)) == 1
 
 
-def test_children_of_the_failed_instance_are_stopped_before_the_fresh_one_is_made(run, phoenix, kind):
+def test_children_of_the_failed_instance_are_stopped_before_the_fresh_one_is_made(
+    run, phoenix, kind
+):
     log = []
 
     class Child(kind):
@@ -134,7 +160,16 @@ def test_children_of_the_failed_instance_are_stopped_before_the_fresh_one_is_mad
             assert system.stats().actors == 2
 
     run(main())
-    assert log == ["init 1", "start 1", "child stopped", "failure 1: RuntimeError of 1", "init 2", "start 2", "child stopped", "stop 2"]
+    assert log == [
+        "init 1",
+        "start 1",
+        "child stopped",
+        "failure 1: RuntimeError of 1",
+        "init 2",
+        "start 2",
+        "child stopped",
+        "stop 2",
+    ]
 
 
 def test_an_asynchronous_on_failure_ends_before_the_fresh_instance_is_made(run, phoenix, gate):
@@ -176,8 +211,12 @@ def test_watchers_hear_nothing_of_a_restart(run, phoenix, witness):
     run(main())
 
 
-def test_a_failure_and_the_escalation_of_a_child_that_caused_it_are_one_restart(run, phoenix, errors, kind):
-    """The parent waits for its child's reply; the child crashes: the parent's handler raises, and the child's failure escalates, too."""
+def test_a_failure_and_the_escalation_of_a_child_that_caused_it_are_one_restart(
+    run, phoenix, errors, kind
+):
+    """The parent waits for its child's reply; the child crashes: the parent's handler raises, and
+    the child's failure escalates, too.
+    """
     log = []
 
     class Child(kind):
@@ -210,7 +249,11 @@ def test_one_restart_too_many_within_the_span_stops_the_actor(run, phoenix, erro
 
     async def main():
         async with ActorSystem(clock=clock) as system:
-            ref = system.spawn(phoenix, log, supervision=Restart(max_restarts=2, within=60, backoff=Backoff(initial=0)))
+            ref = system.spawn(
+                phoenix,
+                log,
+                supervision=Restart(max_restarts=2, within=60, backoff=Backoff(initial=0)),
+            )
             watcher = system.spawn(witness, seen)
             await watcher.request(ref)
             for number in (1, 2):
@@ -238,7 +281,11 @@ def test_restarts_that_are_long_ago_do_not_count(run, phoenix):
 
     async def main():
         async with ActorSystem(clock=clock) as system:
-            ref = system.spawn(phoenix, [], supervision=Restart(max_restarts=1, within=60, backoff=Backoff(initial=0)))
+            ref = system.spawn(
+                phoenix,
+                [],
+                supervision=Restart(max_restarts=1, within=60, backoff=Backoff(initial=0)),
+            )
             for number in range(1, 6):
                 assert await ref.request("m") == number
                 ref.tell("fail")

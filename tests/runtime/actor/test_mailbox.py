@@ -1,12 +1,14 @@
-"""The mailbox by itself, in one thread: lanes, bounds, lines, closing, and what the one who puts is told. Threads and random orders: the other two files."""
+"""The mailbox by itself, in one thread: lanes, bounds, lines, closing, and what the one who puts is
+told. Threads and random orders: the other two files.
+"""
 
 import threading
 
 import pytest
 
-from understudy.runtime import MailboxSettings, UsageError
-from understudy.runtime.actor.envelope import Envelope, Notice, QueueTicket
-from understudy.runtime.actor.mailbox import Admission, Full, Mailbox
+from offbook.runtime import MailboxSettings, UsageError
+from offbook.runtime.actor.envelope import Envelope, Notice, QueueTicket
+from offbook.runtime.actor.mailbox import Admission, Full, Mailbox
 
 
 def bounded(capacity: int, overflow: str = "reject") -> Mailbox:
@@ -31,7 +33,9 @@ class Waiter:
 
     def __init__(self, mailbox: Mailbox, message: object) -> None:
         self.notified: list[bool] = []
-        self.ticket = QueueTicket(Envelope(message), lambda: self.notified.append(self.ticket.admitted))
+        self.ticket = QueueTicket(
+            Envelope(message), lambda: self.notified.append(self.ticket.admitted)
+        )
         self.answer = mailbox.put_or_wait(self.ticket)
 
 
@@ -236,7 +240,10 @@ def test_a_notification_may_use_the_mailbox_from_another_thread():
     lengths: list[int] = []
 
     def look() -> None:
-        other = threading.Thread(daemon=True, target=lambda: lengths.append(len(mailbox)) or mailbox.put_control(Notice("c")))
+        other = threading.Thread(
+            daemon=True,
+            target=lambda: lengths.append(len(mailbox)) or mailbox.put_control(Notice("c")),
+        )
         other.start()
         other.join(10)
 

@@ -1,4 +1,7 @@
-"""The end of a mailbox: sealed, closed, dead, and what becomes of whoever is in it or in the line. And the taker that blocks a thread."""
+"""The end of a mailbox: sealed, closed, dead, and what becomes of whoever is in it or in the line.
+
+And the taker that blocks a thread.
+"""
 
 import threading
 from collections import deque
@@ -7,9 +10,9 @@ from functools import partial
 
 import pytest
 
-from understudy.runtime import MailboxSettings
-from understudy.runtime.actor.envelope import Envelope, Notice, QueueTicket
-from understudy.runtime.actor.mailbox import Admission, Mailbox, MailboxClosed
+from offbook.runtime import MailboxSettings
+from offbook.runtime.actor.envelope import Envelope, Notice, QueueTicket
+from offbook.runtime.actor.mailbox import Admission, Mailbox, MailboxClosed
 
 WATCHDOG = 10.0
 
@@ -28,7 +31,10 @@ def messages_of(envelopes: list[Envelope]) -> list[object]:
 # What ends the taking of work, each with what it leaves of ["w1", "w2"] for a taker.
 ENDINGS: dict[str, tuple[Callable[[Mailbox], object], list[object]]] = {
     "seal": (lambda mailbox: mailbox.seal(), ["w1", "w2"]),
-    "put_control with seal": (lambda mailbox: mailbox.put_control(Notice("c"), seal=True), ["c", "w1", "w2"]),
+    "put_control with seal": (
+        lambda mailbox: mailbox.put_control(Notice("c"), seal=True),
+        ["c", "w1", "w2"],
+    ),
     "put_last": (lambda mailbox: mailbox.put_last(Notice("last")), ["w1", "w2", "last"]),
     "close_work": (lambda mailbox: mailbox.close_work(), []),
     "close": (lambda mailbox: mailbox.close(), []),
@@ -141,7 +147,9 @@ def in_thread(function: Callable[[], object]) -> tuple[threading.Thread, list[ob
 
 
 def until_it_waits(mailbox: Mailbox) -> None:
-    """Until the thread is in `wait_take`: it waits on the condition, which it must have entered with the lock."""
+    """Until the thread is in `wait_take`: it waits on the condition, which it must have entered
+    with the lock.
+    """
     deadline = threading.Event()
     for _ in range(10_000):
         with mailbox._lock:
@@ -207,7 +215,9 @@ def test_get_is_pykkas_blocking_take_and_raises_when_nothing_will_ever_come():
 
 
 class Disturbed(deque):
-    """A lane to which a sender appends, or from which the owner takes, in the moment in which its first envelope is looked at: neither waits for the lock."""
+    """A lane to which a sender appends, or from which the owner takes, in the moment in which its
+    first envelope is looked at: neither waits for the lock.
+    """
 
     def __init__(self, items=(), *, disturb=lambda lane: lane.append("late")):
         super().__init__(items)
@@ -229,7 +239,7 @@ class Disturbed(deque):
 
 
 def test_a_message_that_is_appended_while_the_lane_is_closed_is_returned_once(monkeypatch):
-    monkeypatch.setattr("understudy.runtime.actor.mailbox.deque", Disturbed)
+    monkeypatch.setattr("offbook.runtime.actor.mailbox.deque", Disturbed)
     mailbox = Mailbox()
     mailbox.put_bare("first")
     lane = mailbox.lane
@@ -239,7 +249,10 @@ def test_a_message_that_is_appended_while_the_lane_is_closed_is_returned_once(mo
 
 def test_what_the_owner_takes_while_the_lane_is_closed_is_not_returned_too(monkeypatch):
     taken = []
-    monkeypatch.setattr("understudy.runtime.actor.mailbox.deque", partial(Disturbed, disturb=lambda lane: taken.append(lane.popleft())))
+    monkeypatch.setattr(
+        "offbook.runtime.actor.mailbox.deque",
+        partial(Disturbed, disturb=lambda lane: taken.append(lane.popleft())),
+    )
     mailbox = Mailbox()
     mailbox.put_bare("first")
     mailbox.put_bare("second")
@@ -253,7 +266,7 @@ def test_an_owner_whose_lane_is_emptied_while_it_takes_finds_nothing(monkeypatch
             self.clear()  # as by who closes it
             return super().popleft()
 
-    monkeypatch.setattr("understudy.runtime.actor.mailbox.deque", Emptied)
+    monkeypatch.setattr("offbook.runtime.actor.mailbox.deque", Emptied)
     mailbox = Mailbox()
     mailbox.put_bare("first")
     assert mailbox.take() is None

@@ -1,4 +1,6 @@
-"""The mailbox against a plain model of it, in whatever order hypothesis thinks of: every method, all overflow policies, one thread."""
+"""The mailbox against a plain model of it, in whatever order hypothesis thinks of: every method,
+all overflow policies, one thread.
+"""
 
 from collections import deque
 from types import SimpleNamespace
@@ -7,21 +9,32 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from understudy.runtime import MailboxSettings
-from understudy.runtime.actor.envelope import Envelope, Notice, QueueTicket
-from understudy.runtime.actor.mailbox import Admission, Full, Mailbox, MailboxClosed
+from offbook.runtime import MailboxSettings
+from offbook.runtime.actor.envelope import Envelope, Notice, QueueTicket
+from offbook.runtime.actor.mailbox import Admission, Full, Mailbox, MailboxClosed
 
-SETTINGS = st.none() | st.builds(MailboxSettings, st.none() | st.integers(1, 3), st.sampled_from(["reject", "drop_oldest", "block"]))
+SETTINGS = st.none() | st.builds(
+    MailboxSettings,
+    st.none() | st.integers(1, 3),
+    st.sampled_from(["reject", "drop_oldest", "block"]),
+)
 
 
 class Bare(Envelope):
-    """In the model: a message that came without an envelope. It equals the envelope that it gets when it is taken or returned."""
+    """In the model: a message that came without an envelope.
+
+    It equals the envelope that it gets when it is taken or returned.
+    """
 
     __slots__ = ()
     __hash__ = None
 
     def __eq__(self, other: object) -> bool:
-        return type(other) in (Envelope, Bare) and other.message is self.message and other.reply_to is None
+        return (
+            type(other) in (Envelope, Bare)
+            and other.message is self.message
+            and other.reply_to is None
+        )
 
 
 def same(found: Envelope | None, expected: Envelope | None) -> bool:
@@ -34,7 +47,10 @@ may_end = precondition(lambda self: self.number >= self.lifetime)
 
 
 class MailboxMachine(RuleBasedStateMachine):
-    """The model: two lists, a line, the state by name, and two flags. Each rule says what the model expects, does it there, and compares."""
+    """The model: two lists, a line, the state by name, and two flags.
+
+    Each rule says what the model expects, does it there, and compares.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +64,9 @@ class MailboxMachine(RuleBasedStateMachine):
 
     @initialize(given=SETTINGS, engaged=st.booleans(), lifetime=st.integers(0, 40))
     def make(self, given: MailboxSettings | None, engaged: bool, lifetime: int) -> None:
-        self.lifetime = lifetime  # how many envelopes are to be made before the mailbox may be ended, so that most stories are not about the end
+        # How many envelopes are to be made before the mailbox may be ended, so that most stories
+        # are not about the end.
+        self.lifetime = lifetime
         self.mailbox = Mailbox(given, engaged=engaged)
         self.capacity = given.capacity if given else None
         self.overflow = given.overflow if given else "reject"
@@ -123,11 +141,16 @@ class MailboxMachine(RuleBasedStateMachine):
 
     @rule()
     def put_bare(self) -> None:
-        """As a `tell` does it: into the lane, if there is one. What comes out is an envelope around the very message."""
+        """As a `tell` does it: into the lane, if there is one.
+
+        What comes out is an envelope around the very message.
+        """
         message = object()
         self.number += 1
         lane = self.mailbox.lane
-        assert (lane is not None) <= (self.state == "open" and self.engaged and self.capacity is None), "only then is an append enough"
+        assert (lane is not None) <= (
+            self.state == "open" and self.engaged and self.capacity is None
+        ), "only then is an append enough"
         if lane is not None:
             lane.append(message)
             answer: object = Admission.QUEUED
@@ -145,10 +168,17 @@ class MailboxMachine(RuleBasedStateMachine):
 
     @rule()
     def put_late(self) -> None:
-        """A thread has found a lane and is slow to append: that has ended meanwhile, and may be another one's or not the mailbox's any more."""
+        """A thread has found a lane and is slow to append: that has ended meanwhile, and may be
+        another one's or not the mailbox's any more.
+        """
         if self.capacity is not None:
             return
-        message, stale = object(), self.mailbox._work if self.mailbox.lane is None and self.mailbox._work is not None else deque()
+        message, stale = (
+            object(),
+            self.mailbox._work
+            if self.mailbox.lane is None and self.mailbox._work is not None
+            else deque(),
+        )
         stale.append(message)
         answer = self.mailbox.settle(stale)
         self.number += 1
@@ -169,7 +199,9 @@ class MailboxMachine(RuleBasedStateMachine):
     @rule()
     def put_or_wait(self) -> None:
         waiter = SimpleNamespace(heard=[], expected=[])
-        waiter.ticket = QueueTicket(self.fresh(), lambda: waiter.heard.append(waiter.ticket.admitted))
+        waiter.ticket = QueueTicket(
+            self.fresh(), lambda: waiter.heard.append(waiter.ticket.admitted)
+        )
         self.tickets.append(waiter)
         answer = self.attempt(lambda: self.mailbox.put_or_wait(waiter.ticket))
         if self.state != "open":

@@ -1,4 +1,7 @@
-"""The mailbox among threads: producers put, wait and give up, a consumer takes, a closer closes. Nothing is lost, doubled, late, or out of order."""
+"""The mailbox among threads: producers put, wait and give up, a consumer takes, a closer closes.
+
+Nothing is lost, doubled, late, or out of order.
+"""
 
 import random
 import sys
@@ -8,9 +11,9 @@ from queue import SimpleQueue
 
 import pytest
 
-from understudy.runtime import MailboxSettings
-from understudy.runtime.actor.envelope import Envelope, Notice, QueueTicket
-from understudy.runtime.actor.mailbox import Admission, Full, Mailbox, MailboxClosed
+from offbook.runtime import MailboxSettings
+from offbook.runtime.actor.envelope import Envelope, Notice, QueueTicket
+from offbook.runtime.actor.mailbox import Admission, Full, Mailbox, MailboxClosed
 
 WATCHDOG = 20.0
 ROUNDS = 25
@@ -32,7 +35,14 @@ class Control(Notice):
     __slots__ = ()
 
 
-KINDS = {"put": Envelope, "bare": Envelope, "wait": Envelope, "impatient": Envelope, "notice": Notice, "control": Control}
+KINDS = {
+    "put": Envelope,
+    "bare": Envelope,
+    "wait": Envelope,
+    "impatient": Envelope,
+    "notice": Notice,
+    "control": Control,
+}
 
 
 class Round:
@@ -42,9 +52,11 @@ class Round:
         self.mailbox = Mailbox(settings)
         self.capacity = settings.capacity if settings else None
         self.seed = seed
-        self.wakes: SimpleQueue[bool] = SimpleQueue()  # what the `WAKE`s of all puts say to the consumer that does not block; False: the end
+        # What the `WAKE`s of all puts say to the consumer that does not block; False: the end.
+        self.wakes: SimpleQueue[bool] = SimpleQueue()
         self.enough = threading.Event()  # set when so much has been put that the closer may close
-        self.work_ended = threading.Event()  # set when nothing may be admitted to the work lane any more
+        # Set when nothing may be admitted to the work lane any more.
+        self.work_ended = threading.Event()
         self.all_ended = threading.Event()
         self.admitted: list[Envelope] = []  # `list.append` is atomic
         self.dropped: list[Envelope] = []
@@ -93,7 +105,9 @@ class Round:
             return True
         if kind in ("put", "notice", "bare"):
             try:
-                self.heed(self.tell(envelope.message) if kind == "bare" else self.mailbox.put(envelope))
+                self.heed(
+                    self.tell(envelope.message) if kind == "bare" else self.mailbox.put(envelope)
+                )
             except Full:
                 return False
             return True
@@ -104,7 +118,11 @@ class Round:
         if answer is not None:
             self.heed(answer)
             return True
-        if kind == "impatient" and not event.wait(chance.choice([0, 0, 1e-6, 1e-4])) and self.mailbox.give_up(ticket):
+        if (
+            kind == "impatient"
+            and not event.wait(chance.choice([0, 0, 1e-6, 1e-4]))
+            and self.mailbox.give_up(ticket)
+        ):
             if told:
                 self.fail(f"{envelope} gave up in time, and was notified")
             return False
@@ -185,7 +203,9 @@ def in_order(envelopes: list[Envelope]) -> bool:
 
 def play(settings: MailboxSettings | None, consumer: str, way: str, seed: int) -> Round:
     played = Round(settings, seed)
-    consuming = played.thread(played.consume_blocking if consumer == "blocks" else played.consume_when_woken)
+    consuming = played.thread(
+        played.consume_blocking if consumer == "blocks" else played.consume_when_woken
+    )
     others = [played.thread(played.produce, sender) for sender in range(PRODUCERS)]
     others.append(played.thread(played.close, way))
     for thread in others:
@@ -194,7 +214,9 @@ def play(settings: MailboxSettings | None, consumer: str, way: str, seed: int) -
     finished = played.mailbox.close()
     played.wakes.put(False)
     consuming.join(WATCHDOG)
-    assert not any(thread.is_alive() for thread in [consuming, *others]), f"seed {seed}: a thread hangs"
+    assert not any(thread.is_alive() for thread in [consuming, *others]), (
+        f"seed {seed}: a thread hangs"
+    )
     played.left += finished
     return played
 
@@ -202,13 +224,28 @@ def play(settings: MailboxSettings | None, consumer: str, way: str, seed: int) -
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["close_work", "close", "seal", "put_last", "put_control"])
 @pytest.mark.parametrize("consumer", ["blocks", "is woken"])
-@pytest.mark.parametrize("settings", [None, *(MailboxSettings(2, overflow) for overflow in ("reject", "drop_oldest", "block"))], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [None, *(MailboxSettings(2, overflow) for overflow in ("reject", "drop_oldest", "block"))],
+    ids=str,
+)
 def test_every_envelope_put_is_taken_or_returned_exactly_once(settings, consumer, way):
     for seed in range(ROUNDS):
         played = play(settings, consumer, way, seed)
         assert played.problems == []
         ended = [envelope.message for envelope in (*played.taken, *played.dropped, *played.left)]
         assert len(ended) == len(set(ended)), f"seed {seed}: a message came twice"
-        assert set(ended) == {envelope.message for envelope in played.admitted}, f"seed {seed}: what went in is not what came out"
-        lanes = [[envelope for envelope in [*played.taken, *played.left] if (type(envelope) is Control) is control] for control in (True, False)]
-        assert all(in_order(lane) for lane in lanes), f"seed {seed}: a sender was overtaken by itself"
+        assert set(ended) == {envelope.message for envelope in played.admitted}, (
+            f"seed {seed}: what went in is not what came out"
+        )
+        lanes = [
+            [
+                envelope
+                for envelope in [*played.taken, *played.left]
+                if (type(envelope) is Control) is control
+            ]
+            for control in (True, False)
+        ]
+        assert all(in_order(lane) for lane in lanes), (
+            f"seed {seed}: a sender was overtaken by itself"
+        )

@@ -1,11 +1,23 @@
-"""`spawn_pool`: several actors that share the work behind one thing that is used as a ref; for both kinds of actor."""
+"""`spawn_pool`: several actors that share the work behind one thing that is used as a ref; for both
+kinds of actor.
+"""
 
 import asyncio
 import threading
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorPool, ActorSystem, MailboxSettings, Restart, Stop, ThreadActor, UsageError
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorPool,
+    ActorSystem,
+    MailboxSettings,
+    Restart,
+    Stop,
+    ThreadActor,
+    UsageError,
+)
 
 STRATEGIES = ["round_robin", "least_busy"]
 
@@ -38,7 +50,14 @@ def test_the_work_is_shared(run, kind, strategy):
         async with ActorSystem() as system:
             pool = system.spawn_pool(of(kind), 3, strategy=strategy)
             assert isinstance(pool, ActorPool)
-            assert sorted([await pool.request("?") for _ in range(6)]) == ["1", "1", "2", "2", "3", "3"]
+            assert sorted([await pool.request("?") for _ in range(6)]) == [
+                "1",
+                "1",
+                "2",
+                "2",
+                "3",
+                "3",
+            ]
             assert len(pool) == 3
 
     run(main())
@@ -179,7 +198,9 @@ def test_each_has_the_arguments_and_a_mailbox_of_its_own(run):
 
     async def main():
         async with ActorSystem() as system:
-            pool = system.spawn_pool(Given, 2, "a", two="b", mailbox=MailboxSettings(capacity=7), supervision=Restart())
+            pool = system.spawn_pool(
+                Given, 2, "a", two="b", mailbox=MailboxSettings(capacity=7), supervision=Restart()
+            )
             assert [await pool.request("?") for _ in range(2)] == [("a", "b", 7)] * 2
 
     run(main())

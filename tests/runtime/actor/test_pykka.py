@@ -1,6 +1,8 @@
-"""Programs written for pykka: starting, sending, stopping and futures, with both kinds of our actors, from a thread that has no loop.
+"""Programs written for pykka: starting, sending, stopping and futures, with both kinds of our
+actors, from a thread that has no loop.
 
-Where we differ on purpose, the test says so: `stop` overtakes what is queued, and nothing that one actor raises ends another one.
+Where we differ on purpose, the test says so: `stop` overtakes what is queued, and nothing that one
+actor raises ends another one.
 """
 
 import asyncio
@@ -11,7 +13,15 @@ import uuid
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorFuture, ActorRef, ActorSystem, Restart, ThreadActor, UsageError
+from offbook.runtime import (
+    Actor,
+    ActorFuture,
+    ActorRef,
+    ActorSystem,
+    Restart,
+    ThreadActor,
+    UsageError,
+)
 
 
 def kinds(actor_class):
@@ -21,7 +31,9 @@ def kinds(actor_class):
 
 class Events:
     def __init__(self):
-        self.started, self.stopped, self.failed, self.registered, self.greeted = (threading.Event() for _ in range(5))
+        self.started, self.stopped, self.failed, self.registered, self.greeted = (
+            threading.Event() for _ in range(5)
+        )
 
 
 class Story(Actor):
@@ -95,7 +107,9 @@ def test_an_actor_has_a_urn_of_its_own(story, events):
     refs = [story.start(events) for _ in range(3)]
     assert {uuid.UUID(ref.actor_urn).version for ref in refs} == {4}
     assert len({ref.actor_urn for ref in refs}) == 3
-    assert [ref.ask(lambda actor: actor.actor_urn) for ref in refs] == [ref.actor_urn for ref in refs]
+    assert [ref.ask(lambda actor: actor.actor_urn) for ref in refs] == [
+        ref.actor_urn for ref in refs
+    ]
 
 
 def test_refs_and_actors_say_what_they_are(story, events):
@@ -115,7 +129,19 @@ def test_init_takes_any_arguments():
     assert Lazy.start(1, 2, three=3).is_alive()
 
 
-@pytest.mark.parametrize("message", [123, 123.456, {"a": "dict"}, ("a", "tuple"), ["a", "list"], None, {"command": "pykka_stop"}, object])
+@pytest.mark.parametrize(
+    "message",
+    [
+        123,
+        123.456,
+        {"a": "dict"},
+        ("a", "tuple"),
+        ["a", "list"],
+        None,
+        {"command": "pykka_stop"},
+        object,
+    ],
+)
 def test_any_object_is_a_message(story, events, message):
     ref = story.start(events)
     received = ActorFuture()
@@ -153,7 +179,12 @@ def test_a_dead_actor_is_dead_to_everybody(story, events):
     assert ref.stop() is True
     assert ref.stop() is False
     assert not ref.is_alive()
-    for call in (lambda: ref.tell("?"), lambda: ref.ask("?"), lambda: ref.ask("?", block=False).get(), ref.proxy):
+    for call in (
+        lambda: ref.tell("?"),
+        lambda: ref.ask("?"),
+        lambda: ref.ask("?", block=False).get(),
+        ref.proxy,
+    ):
         with pytest.raises(pykka.ActorDeadError):
             call()
     assert events.stopped.is_set()
@@ -184,7 +215,9 @@ def test_an_actor_whose_hook_raises_stops(story, events, hook, caplog):
         ref.tell(fail)
     assert ref.actor_stopped.wait(5)
     assert not ref.is_alive()
-    assert any(record.exc_info and record.exc_info[0] is ZeroDivisionError for record in caplog.records)
+    assert any(
+        record.exc_info and record.exc_info[0] is ZeroDivisionError for record in caplog.records
+    )
     assert events.failed.is_set() == (hook == "on_failure")
 
 
@@ -235,7 +268,9 @@ def test_unlike_in_pykka_a_stop_overtakes_what_is_queued(story, events):
     assert events.greeted.is_set()
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit]
+)
 def test_g04_unlike_in_pykka_a_base_exception_ends_one_actor_only(story, events, error):
     other, ref = story.start(Events()), story.start(events)
     ref.tell(error())
@@ -267,7 +302,9 @@ def test_the_default_handler_warns_of_unexpected_messages(caplog):
     assert "what is this?" in record.getMessage()
 
 
-def test_the_thread_of_a_thread_actor_bears_its_name_and_is_a_daemon_unless_it_is_said(story, events):
+def test_the_thread_of_a_thread_actor_bears_its_name_and_is_a_daemon_unless_it_is_said(
+    story, events
+):
     class Important(ThreadActor):
         use_daemon_thread = False
 

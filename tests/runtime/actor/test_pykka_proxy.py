@@ -1,4 +1,6 @@
-"""pykka's proxies over both kinds of our actors: attributes, methods, traversable attributes, `defer`, and a proxy to oneself."""
+"""pykka's proxies over both kinds of our actors: attributes, methods, traversable attributes,
+`defer`, and a proxy to oneself.
+"""
 
 import asyncio
 import threading
@@ -7,7 +9,7 @@ import pykka
 import pytest
 from pykka.typing import ActorMemberMixin, proxy_field, proxy_method
 
-from understudy.runtime import Actor, ActorFuture, ActorSystem, ThreadActor, UsageError
+from offbook.runtime import Actor, ActorFuture, ActorSystem, ThreadActor, UsageError
 
 
 class Plain:
@@ -170,7 +172,15 @@ def test_what_a_method_raises_is_raised_by_its_future_and_the_actor_lives(proxy)
     assert proxy.actor_ref.actor_stopped.wait(5)
 
 
-@pytest.mark.parametrize(("name", "inner"), [("function_marked", "plain"), ("decorated", "decorated"), ("marked", "marked"), ("slotted", "slotted")])
+@pytest.mark.parametrize(
+    ("name", "inner"),
+    [
+        ("function_marked", "plain"),
+        ("decorated", "decorated"),
+        ("marked", "marked"),
+        ("slotted", "slotted"),
+    ],
+)
 def test_traversable_attributes_are_traversed(proxy, name, inner):
     assert getattr(proxy, name).inner.get() == inner
 
@@ -189,7 +199,9 @@ def test_other_attributes_are_not_traversed(proxy):
 
 
 def test_a_proxy_shows_what_its_actor_has(proxy):
-    assert {"sound", "name", "greet", "broken", "actor_ref", "__dict__", "__setattr__"} <= set(dir(proxy))
+    assert {"sound", "name", "greet", "broken", "actor_ref", "__dict__", "__setattr__"} <= set(
+        dir(proxy)
+    )
     assert "_private" not in dir(proxy)
     assert repr(proxy).startswith("<ActorProxy for")
     assert "Cat" in repr(proxy)

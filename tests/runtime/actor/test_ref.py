@@ -1,4 +1,6 @@
-"""The ref: telling and asking from the system's loop, from other threads and from other event loops, alive or dead."""
+"""The ref: telling and asking from the system's loop, from other threads and from other event
+loops, alive or dead.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +8,17 @@ from collections.abc import Callable
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorFuture, ActorRef, ActorSystem, Directive, Resume, ThreadActor, UsageError
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorFuture,
+    ActorRef,
+    ActorSystem,
+    Directive,
+    Resume,
+    ThreadActor,
+    UsageError,
+)
 
 WATCHDOG = 10.0
 
@@ -17,7 +29,9 @@ class Oops(Exception):
 
 def worker(kind: type[Actor]) -> type[Actor]:
     class Worker(kind):
-        """Raises an exception, calls a function; returns anything else as it is, and remembers it."""
+        """Raises an exception, calls a function; returns anything else as it is, and remembers
+        it.
+        """
 
         def __init__(self) -> None:
             super().__init__()
@@ -135,11 +149,17 @@ def test_a_dead_actor_refuses_everybody_and_each_message_is_a_dead_letter(run, k
     async def main() -> None:
         async with ActorSystem() as system:
             letters: list[object] = []
-            system.subscribe_dead_letters(lambda letter: letters.append((letter.message, letter.ref)))
+            system.subscribe_dead_letters(
+                lambda letter: letters.append((letter.message, letter.ref))
+            )
             ref = system.spawn(worker(kind))
             assert await ref.stop() is True
             await ELSEWHERE[use](on_loop, in_thread, ref)
-            assert [message for message, _ in letters] == (["asked", "asked", "told"] if use is from_a_thread else ["sent", "requested", "told"])
+            assert [message for message, _ in letters] == (
+                ["asked", "asked", "told"]
+                if use is from_a_thread
+                else ["sent", "requested", "told"]
+            )
             assert {letter_ref for _, letter_ref in letters} == {ref}
             assert system.stats().dead_letters == 3
 
@@ -149,7 +169,9 @@ def test_a_dead_actor_refuses_everybody_and_each_message_is_a_dead_letter(run, k
 ELSEWHERE: dict[Callable, Callable] = {
     from_the_loop: lambda on_loop, in_thread, ref: on_loop(ref),
     from_a_thread: lambda on_loop, in_thread, ref: asyncio.to_thread(in_thread, ref),
-    from_another_loop: lambda on_loop, in_thread, ref: asyncio.to_thread(lambda: asyncio.run(on_loop(ref))),
+    from_another_loop: lambda on_loop, in_thread, ref: asyncio.to_thread(
+        lambda: asyncio.run(on_loop(ref))
+    ),
 }
 
 
@@ -176,8 +198,14 @@ def test_a_future_made_on_the_loop_can_be_read_in_a_thread_and_the_other_way_rou
     async def main() -> None:
         async with ActorSystem() as system:
             ref = system.spawn(worker(kind))
-            assert await asyncio.to_thread(ref.ask("from the loop", block=False).get) == "from the loop"
-            assert await (await asyncio.to_thread(lambda: ref.ask("from the thread", block=False))) == "from the thread"
+            assert (
+                await asyncio.to_thread(ref.ask("from the loop", block=False).get)
+                == "from the loop"
+            )
+            assert (
+                await (await asyncio.to_thread(lambda: ref.ask("from the thread", block=False)))
+                == "from the thread"
+            )
 
     run(main())
 
@@ -209,7 +237,9 @@ def test_a_thread_actor_that_asks_itself_blocking_gets_a_usage_error(run):
     run(main())
 
 
-def test_an_actor_that_asks_itself_while_it_decides_about_a_child_gets_a_reply_or_a_usage_error(run):
+def test_an_actor_that_asks_itself_while_it_decides_about_a_child_gets_a_reply_or_a_usage_error(
+    run,
+):
     outcomes: list[object] = []
 
     class Parent(worker(Actor)):

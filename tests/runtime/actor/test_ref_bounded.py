@@ -1,12 +1,14 @@
-"""Bounded mailboxes through the ref: what happens to one message too many, by policy, and by where it comes from."""
+"""Bounded mailboxes through the ref: what happens to one message too many, by policy, and by where
+it comes from.
+"""
 
 import asyncio
 from collections.abc import Callable
 
 import pytest
 
-from understudy.runtime import Actor, ActorRef, ActorSystem, AskTimeout, MailboxFull, MailboxSettings
-from understudy.runtime.testing import ManualClock
+from offbook.runtime import Actor, ActorRef, ActorSystem, AskTimeout, MailboxFull, MailboxSettings
+from offbook.runtime.testing import ManualClock
 
 WATCHDOG = 10.0
 
@@ -30,7 +32,9 @@ def keeper(kind: type[Actor]) -> type[Actor]:
     return Keeper
 
 
-async def full(system: ActorSystem, kind: type[Actor], gate, overflow: str, capacity: int = 1) -> ActorRef:
+async def full(
+    system: ActorSystem, kind: type[Actor], gate, overflow: str, capacity: int = 1
+) -> ActorRef:
     """An actor that is held at the gate, with a mailbox that is full: of 0, 1, 2, ..."""
     ref = system.spawn(keeper(kind), mailbox=MailboxSettings(capacity, overflow), name="keeper")
     ref.tell(gate)
@@ -92,7 +96,14 @@ def senders(ref: ActorRef, message: object) -> dict[str, Callable[[], object]]:
 
 ALL = list(senders(None, None))
 SENDS = [name for name in ALL if name.startswith("send")]
-WAITS = [*SENDS, "request on the loop", "tell in a thread", "ask in a thread", "tell on another loop", "request on another loop"]
+WAITS = [
+    *SENDS,
+    "request on the loop",
+    "tell in a thread",
+    "ask in a thread",
+    "tell on another loop",
+    "request on another loop",
+]
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in SENDS])
@@ -123,7 +134,10 @@ def test_who_cannot_wait_is_rejected_by_a_mailbox_that_blocks(run, kind, gate, n
     run(main())
 
 
-@pytest.mark.parametrize(("overflow", "name"), [*(("block", name) for name in WAITS), *(("reject", name) for name in SENDS)])
+@pytest.mark.parametrize(
+    ("overflow", "name"),
+    [*(("block", name) for name in WAITS), *(("reject", name) for name in SENDS)],
+)
 def test_who_can_wait_waits_for_room(run, kind, gate, overflow, name):
     async def main() -> None:
         async with ActorSystem() as system:
@@ -143,8 +157,12 @@ def test_drop_oldest_takes_everybody_and_answers_the_one_it_dropped(run, kind, g
     async def main() -> None:
         async with ActorSystem() as system:
             letters: list[tuple[object, str]] = []
-            system.subscribe_dead_letters(lambda letter: letters.append((letter.message, letter.reason)))
-            ref = system.spawn(keeper(kind), mailbox=MailboxSettings(1, "drop_oldest"), name="keeper")
+            system.subscribe_dead_letters(
+                lambda letter: letters.append((letter.message, letter.reason))
+            )
+            ref = system.spawn(
+                keeper(kind), mailbox=MailboxSettings(1, "drop_oldest"), name="keeper"
+            )
             ref.tell(gate)
             await gate.reached()
             asked = ref.ask("oldest", block=False)
@@ -163,7 +181,9 @@ def test_drop_oldest_takes_everybody_and_answers_the_one_it_dropped(run, kind, g
 def test_drop_oldest_answers_every_kind_of_asker(run, kind, gate):
     async def main() -> None:
         async with ActorSystem() as system:
-            ref = system.spawn(keeper(kind), mailbox=MailboxSettings(1, "drop_oldest"), name="keeper")
+            ref = system.spawn(
+                keeper(kind), mailbox=MailboxSettings(1, "drop_oldest"), name="keeper"
+            )
             ref.tell(gate)
             await gate.reached()
             for name in ("request on the loop", "ask in a thread", "request on another loop"):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorRef, ActorSystem, Backoff, Restart, UsageError
+from offbook.runtime import Actor, ActorRef, ActorSystem, Backoff, Restart, UsageError
 
 
 def counter(kind: type[Actor]) -> type[Actor]:
@@ -89,7 +89,13 @@ def test_it_says_whose_it_is(run, kind):
         async with ActorSystem() as system:
             counter_class = counter(kind)
             named, unnamed = system.spawn(counter_class, name="till"), system.spawn(counter_class)
-            assert (named.name, named.path, str(named), repr(named)) == ("till", "till", "Counter (till)", "<ActorRef for Counter (till)>")
+            shown = f"Counter (till, {named.actor_urn})"
+            assert (named.name, named.path, str(named), repr(named)) == (
+                "till",
+                "till",
+                shown,
+                f"<ActorRef for {shown}>",
+            )
             assert unnamed.name.startswith("Counter-")
             assert unnamed.actor_class is counter_class
             assert named.actor_urn.startswith("urn:uuid:")
@@ -104,7 +110,14 @@ def test_it_says_whose_it_is(run, kind):
 
 async def on_the_loop(ref: ActorRef) -> list[object]:
     proxy = ref.proxy()
-    values = [await proxy.add(), await proxy.add_later(2), await proxy.total, await proxy.step, await proxy.inner.value, await proxy.inner.shout()]
+    values = [
+        await proxy.add(),
+        await proxy.add_later(2),
+        await proxy.total,
+        await proxy.step,
+        await proxy.inner.value,
+        await proxy.inner.shout(),
+    ]
     proxy.add.defer(4)
     with pytest.raises(ValueError, match="as it should"):
         await proxy.fail()
@@ -113,7 +126,14 @@ async def on_the_loop(ref: ActorRef) -> list[object]:
 
 def in_a_thread(ref: ActorRef) -> list[object]:
     proxy = ref.proxy()
-    futures = [proxy.add(), proxy.add_later(2), proxy.total, proxy.step, proxy.inner.value, proxy.inner.shout()]
+    futures = [
+        proxy.add(),
+        proxy.add_later(2),
+        proxy.total,
+        proxy.step,
+        proxy.inner.value,
+        proxy.inner.shout(),
+    ]
     values = list(pykka.get_all(futures, timeout=10))
     proxy.add.defer(4)
     with pytest.raises(ValueError, match="as it should"):
@@ -132,7 +152,15 @@ USES: dict[str, Callable] = {
 def test_pykkas_proxies_work_from_everywhere(run, kind, where):
     async def main() -> None:
         async with ActorSystem() as system:
-            assert await USES[where](system.spawn(counter(kind))) == [1, 3, 3, 1, "inner", "INNER", 7]
+            assert await USES[where](system.spawn(counter(kind))) == [
+                1,
+                3,
+                3,
+                1,
+                "inner",
+                "INNER",
+                7,
+            ]
 
     run(main())
 
@@ -186,7 +214,8 @@ def test_an_actor_has_one_urn_even_if_two_threads_ask_for_it_first(monkeypatch):
 
     def make_when_both_are_here() -> uuid.UUID:
         try:
-            both.wait(0.2)  # in vain, as it should be: the second one waits for what the first one makes
+            # In vain, as it should be: the second one waits for what the first one makes.
+            both.wait(0.2)
         except threading.BrokenBarrierError:
             pass
         return make()
@@ -195,7 +224,10 @@ def test_an_actor_has_one_urn_even_if_two_threads_ask_for_it_first(monkeypatch):
     with ActorSystem.in_thread() as system:
         ref = system.spawn(counter(Actor))
         found: list[str] = []
-        threads = [threading.Thread(target=lambda: found.append(ref.actor_urn), daemon=True) for _ in range(2)]
+        threads = [
+            threading.Thread(target=lambda: found.append(ref.actor_urn), daemon=True)
+            for _ in range(2)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

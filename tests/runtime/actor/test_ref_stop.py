@@ -1,17 +1,30 @@
-"""Stopping through the ref: from everywhere, before or after what is queued, once or often, and waiting for the end of it."""
+"""Stopping through the ref: from everywhere, before or after what is queued, once or often, and
+waiting for the end of it.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorRef, ActorSystem, AskTimeout, MailboxSettings, UsageError
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorRef,
+    ActorSystem,
+    AskTimeout,
+    MailboxSettings,
+    UsageError,
+)
 
 WATCHDOG = 10.0
 
 
 def worker(kind: type[Actor]) -> type[Actor]:
     class Worker(kind):
-        """Waits at a gate, raises an exception; returns anything else as it is. Notes what it handles and that it stops in a list of the test's."""
+        """Waits at a gate, raises an exception; returns anything else as it is.
+
+        Notes what it handles and that it stops in a list of the test's.
+        """
 
         def __init__(self, seen: list[object]) -> None:
             super().__init__()
@@ -33,8 +46,12 @@ def worker(kind: type[Actor]) -> type[Actor]:
     return Worker
 
 
-async def held(system: ActorSystem, kind: type[Actor], gate, seen: list[object], *queued: object) -> tuple[ActorRef, list[asyncio.Task]]:
-    """An actor that is held at the gate, with that queued behind it, and the tasks that wait for the replies: the gate's first."""
+async def held(
+    system: ActorSystem, kind: type[Actor], gate, seen: list[object], *queued: object
+) -> tuple[ActorRef, list[asyncio.Task]]:
+    """An actor that is held at the gate, with that queued behind it, and the tasks that wait for
+    the replies: the gate's first.
+    """
     ref = system.spawn(worker(kind), seen, name="held")
     requests = [asyncio.create_task(ref.request(gate))]
     await gate.reached()
@@ -206,7 +223,14 @@ def test_whoever_waits_for_room_is_told_at_once_that_it_stops(run, kind, gate, d
             ref.tell(gate)
             await gate.reached()
             ref.tell("fills it")
-            waiting = [asyncio.create_task(call) for call in (ref.send("sent"), ref.request("requested"), asyncio.to_thread(ref.ask, "asked"))]
+            waiting = [
+                asyncio.create_task(call)
+                for call in (
+                    ref.send("sent"),
+                    ref.request("requested"),
+                    asyncio.to_thread(ref.ask, "asked"),
+                )
+            ]
             while len(ref.actor_inbox._bound.waiting) < 3:
                 await asyncio.sleep(0)
             stopped = ref.stop(drain=drain)
@@ -258,7 +282,9 @@ def test_the_end_can_be_waited_for_from_everywhere_whoever_stops_it(run, kind, g
 
 
 def test_actor_stopped_is_set_only_when_the_actor_has_ended(run, kind, gate):
-    """`is_set()` says what `wait()` waits for, as with any event; that it takes no messages any more is `is_alive()`."""
+    """`is_set()` says what `wait()` waits for, as with any event; that it takes no messages any
+    more is `is_alive()`.
+    """
 
     async def main() -> None:
         async with ActorSystem() as system:

@@ -1,4 +1,6 @@
-"""The ref and the numbers of threads: a new thread may get the number of one that has ended, and is not taken for it."""
+"""The ref and the numbers of threads: a new thread may get the number of one that has ended, and is
+not taken for it.
+"""
 
 import asyncio
 import threading
@@ -6,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorRef, ActorSystem, ThreadActor
+from offbook.runtime import Actor, ActorDeadError, ActorRef, ActorSystem, ThreadActor
 
 WATCHDOG = 10.0
 
@@ -76,4 +78,7 @@ def test_a_thread_with_the_number_of_an_ended_loops_may_read_its_futures():
         future = ref.ask("where", block=False)
         ident = future.get()
         derived = future.map(lambda number: number)
-    in_a_thread_numbered(ident, lambda: [future.get(), derived.get()] == [ident, ident] or pytest.fail("another value"))
+    in_a_thread_numbered(
+        ident,
+        lambda: [future.get(), derived.get()] == [ident, ident] or pytest.fail("another value"),
+    )

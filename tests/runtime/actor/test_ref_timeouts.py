@@ -1,18 +1,22 @@
-"""Waiting for a reply that does not come: timeouts of whoever asks, by whose clock, and cancellation."""
+"""Waiting for a reply that does not come: timeouts of whoever asks, by whose clock, and
+cancellation.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.runtime import Actor, ActorRef, ActorSystem, AskTimeout, MailboxSettings
-from understudy.runtime.testing import ManualClock
+from offbook.runtime import Actor, ActorRef, ActorSystem, AskTimeout, MailboxSettings
+from offbook.runtime.testing import ManualClock
 
 WATCHDOG = 10.0
 
 
 def worker(kind: type[Actor]) -> type[Actor]:
     class Worker(kind):
-        """Waits at a gate, raises an exception; returns anything else as it is, and remembers it."""
+        """Waits at a gate, raises an exception; returns anything else as it is, and remembers
+        it.
+        """
 
         def __init__(self) -> None:
             super().__init__()
@@ -146,12 +150,16 @@ def test_the_time_in_the_line_and_the_time_until_the_reply_count_together(run, k
             ref.tell("fills it")
             await use(on_loop, in_thread, ref)
             gate.open()
-            assert await ref.request("seen") == ["fills it"], "it was still in the line, and so has not been sent"
+            assert await ref.request("seen") == ["fills it"], (
+                "it was still in the line, and so has not been sent"
+            )
 
     run(main())
 
 
-def test_the_time_in_the_line_and_the_time_until_the_reply_count_together_by_the_systems_clock(run, kind, new_gate):
+def test_the_time_in_the_line_and_the_time_until_the_reply_count_together_by_the_systems_clock(
+    run, kind, new_gate
+):
     under_way, next_one = new_gate(), new_gate()
 
     async def main() -> None:

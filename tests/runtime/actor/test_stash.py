@@ -1,10 +1,22 @@
-"""`self.stash()`, `self.unstash_all()`: messages that are put aside until the actor can handle them; for both kinds of actor."""
+"""`self.stash()`, `self.unstash_all()`: messages that are put aside until the actor can handle
+them; for both kinds of actor.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, MailboxFull, MailboxSettings, Restart, ThreadActor, UsageError
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorSystem,
+    Backoff,
+    MailboxFull,
+    MailboxSettings,
+    Restart,
+    ThreadActor,
+    UsageError,
+)
 
 AT_ONCE = Restart(backoff=Backoff(initial=0))
 

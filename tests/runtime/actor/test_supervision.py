@@ -1,4 +1,6 @@
-"""Supervision as data: delays of a backoff, what is refused at once, and the count of restarts that still matter."""
+"""Supervision as data: delays of a backoff, what is refused at once, and the count of restarts that
+still matter.
+"""
 
 import dataclasses
 import math
@@ -7,15 +9,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from understudy.runtime import Backoff, Escalate, Restart, Resume, Stop, UnderstudyError, UsageError
-from understudy.runtime.actor.supervision import RestartBudget
+from offbook.runtime import Backoff, Escalate, OffbookError, Restart, Resume, Stop, UsageError
+from offbook.runtime.actor.supervision import RestartBudget
 
 SECONDS = st.floats(min_value=0, max_value=1e6)
 CHANCES = st.floats(min_value=0, max_value=1)
 BACKOFFS = st.builds(
     Backoff,
     initial=SECONDS,
-    factor=st.one_of(st.floats(min_value=1, max_value=1e6), st.integers(min_value=1, max_value=10**6)),
+    factor=st.one_of(
+        st.floats(min_value=1, max_value=1e6), st.integers(min_value=1, max_value=10**6)
+    ),
     maximum=SECONDS,
     jitter=CHANCES,
 )
@@ -32,7 +36,9 @@ def test_delays_double_up_to_the_maximum():
 
 def test_jitter_spreads_a_delay_evenly_around_it():
     backoff = Backoff(initial=1, jitter=0.2)
-    assert [backoff.delay(0, chance=chance) for chance in (0, 0.5, 1)] == pytest.approx([0.8, 1.0, 1.2])
+    assert [backoff.delay(0, chance=chance) for chance in (0, 0.5, 1)] == pytest.approx(
+        [0.8, 1.0, 1.2]
+    )
 
 
 def test_chance_is_random_unless_it_is_given():
@@ -43,7 +49,9 @@ def test_chance_is_random_unless_it_is_given():
 
 
 def test_a_factor_of_one_keeps_the_delay():
-    assert {Backoff(initial=3, factor=1, jitter=0).delay(attempt) for attempt in (0, 1, 100, 10**6)} == {3}
+    assert {
+        Backoff(initial=3, factor=1, jitter=0).delay(attempt) for attempt in (0, 1, 100, 10**6)
+    } == {3}
 
 
 def test_no_delay_at_all_can_be_asked_for():
@@ -66,7 +74,9 @@ def test_a_later_try_never_waits_less_than_an_earlier_one(backoff, one, other):
 @given(BACKOFFS, ATTEMPTS, CHANCES)
 def test_jitter_moves_a_delay_by_no_more_than_its_share(backoff, attempt, chance):
     plain = backoff.delay(attempt, chance=0.5)
-    assert abs(backoff.delay(attempt, chance=chance) - plain) <= plain * backoff.jitter + 1e-9 * plain
+    assert (
+        abs(backoff.delay(attempt, chance=chance) - plain) <= plain * backoff.jitter + 1e-9 * plain
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +127,7 @@ def test_a_restart_that_makes_no_sense_is_refused(settings, setting, advice):
 
 
 def test_a_refused_setting_is_an_error_of_this_package():
-    with pytest.raises(UnderstudyError):
+    with pytest.raises(OffbookError):
         Restart(max_restarts=-1)
 
 
@@ -125,7 +135,9 @@ def test_no_restart_at_all_can_be_asked_for():
     assert RestartBudget().spend(Restart(max_restarts=0), 0.0) is None
 
 
-@pytest.mark.parametrize("directive", [Restart(), Resume(), Stop(), Escalate(), Backoff()], ids=repr)
+@pytest.mark.parametrize(
+    "directive", [Restart(), Resume(), Stop(), Escalate(), Backoff()], ids=repr
+)
 def test_directives_are_values(directive):
     same = type(directive)()
     assert directive == same
@@ -152,7 +164,9 @@ def test_a_restart_stops_counting_when_the_span_is_over():
     assert budget.spend(restart, 60) == 1, "the first one is a whole span ago"
     assert budget.spend(restart, 89.9) is None
     assert budget.spend(restart, 90) == 1
-    assert budget.spend(restart, 1000) == 0, "all are forgotten, and the backoff starts from its beginning"
+    assert budget.spend(restart, 1000) == 0, (
+        "all are forgotten, and the backoff starts from its beginning"
+    )
 
 
 def test_a_refused_restart_does_not_count():
@@ -175,14 +189,19 @@ def test_there_are_never_more_restarts_in_a_span_than_allowed(most, span, steps)
         now += step
         recent = [instant for instant in granted if now - instant < span]
         attempt = budget.spend(restart, now)
-        assert attempt == (len(recent) if len(recent) < most else None), "the budget is what a plain count over all restarts says"
+        assert attempt == (len(recent) if len(recent) < most else None), (
+            "the budget is what a plain count over all restarts says"
+        )
         if attempt is not None:
             granted.append(now)
     for start in granted:
         assert sum(start <= instant < start + span for instant in granted) <= most
 
 
-@given(st.integers(min_value=0, max_value=5), st.lists(st.floats(min_value=0, max_value=1e9), max_size=50))
+@given(
+    st.integers(min_value=0, max_value=5),
+    st.lists(st.floats(min_value=0, max_value=1e9), max_size=50),
+)
 def test_a_budget_remembers_no_more_than_it_grants(most, instants):
     budget, restart = RestartBudget(), Restart(max_restarts=most, within=1e12)
     for now in sorted(instants):

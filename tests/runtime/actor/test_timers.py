@@ -1,4 +1,6 @@
-"""`self.timers`: messages of an actor to itself, on the clock of its system; for both kinds of actor."""
+"""`self.timers`: messages of an actor to itself, on the clock of its system; for both kinds of
+actor.
+"""
 
 import asyncio
 import gc
@@ -6,8 +8,18 @@ import weakref
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, MailboxSettings, Restart, Resume, ThreadActor, UsageError
-from understudy.runtime.testing import ManualClock
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorSystem,
+    Backoff,
+    MailboxSettings,
+    Restart,
+    Resume,
+    ThreadActor,
+    UsageError,
+)
+from offbook.runtime.testing import ManualClock
 
 AT_ONCE = Restart(backoff=Backoff(initial=0))
 
@@ -264,10 +276,19 @@ def test_one_that_is_lost_with_its_actor_is_no_dead_letter(run, gate):
     acting(run, ThreadActor, story, gate)
 
 
-@pytest.mark.parametrize("call", [("after", -1, "x"), ("after", "soon", "x"), ("after", float("inf"), "x"), ("every", 0, "x"), ("every", float("nan"), "x")])
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("after", -1, "x"),
+        ("after", "soon", "x"),
+        ("after", float("inf"), "x"),
+        ("every", 0, "x"),
+        ("every", float("nan"), "x"),
+    ],
+)
 def test_a_time_that_is_none_is_refused(run, kind, call):
     async def story(ref, clock):
-        with pytest.raises(UsageError, match="give a number of seconds"):
+        with pytest.raises(UsageError, match="pass a number of seconds"):
             await ref.request(call)
 
     acting(run, kind, story)

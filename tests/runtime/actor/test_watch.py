@@ -1,17 +1,33 @@
-"""Watching: one notice for each watch, after everything that the watched actor has sent, with the true reason. Threads: test_watch_threads.py."""
+"""Watching: one notice for each watch, after everything that the watched actor has sent, with the
+true reason. Threads: test_watch_threads.py.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.runtime import Actor, ActorRef, ActorSystem, Backoff, Escalate, Failed, MailboxSettings, Restart, Stop, Stopped, Terminated
+from offbook.runtime import (
+    Actor,
+    ActorRef,
+    ActorSystem,
+    Backoff,
+    Escalate,
+    Failed,
+    MailboxSettings,
+    Restart,
+    Stop,
+    Stopped,
+    Terminated,
+)
 
 AT_ONCE = Restart(max_restarts=1, backoff=Backoff(initial=0))
 
 
 @pytest.fixture
 def watcher(kind):
-    """Watches the refs that it is sent, stops watching those in a tuple, and keeps everything else."""
+    """Watches the refs that it is sent, stops watching those in a tuple, and keeps everything
+    else.
+    """
 
     class Watcher(kind):
         def __init__(self, seen):
@@ -74,7 +90,9 @@ def test_everybody_who_watches_is_told_once_however_often_they_have_asked(run, w
     run(main())
 
 
-@pytest.mark.parametrize("mailbox", [None, MailboxSettings(1, "block"), MailboxSettings(1, "reject")], ids=str)
+@pytest.mark.parametrize(
+    "mailbox", [None, MailboxSettings(1, "block"), MailboxSettings(1, "reject")], ids=str
+)
 def test_the_notice_comes_after_everything_that_the_actor_has_sent(run, kind, watcher, mailbox):
     class Sender(kind):
         def __init__(self, to):
@@ -92,13 +110,17 @@ def test_the_notice_comes_after_everything_that_the_actor_has_sent(run, kind, wa
         async with ActorSystem() as system:
             watching = system.spawn(watcher, seen := [], mailbox=mailbox)
             ref = system.spawn(Sender, watching)
-            await watching.request(ref)  # it watches: a watcher that comes to it only when it is told to stop is not told any more
+            # It watches: a watcher that comes to it only when it is told to stop is not told any
+            # more.
+            await watching.request(ref)
             ref.tell("a")
             ref.tell("b")
             await ref.stop(drain=True)
             await watching.stop(drain=True)
             assert seen[-1] == Terminated(ref, Stopped())
-            assert seen[:-1] == [f"{message} {number}" for message in "ab" for number in range(20)] + ["on_stop"]
+            assert seen[:-1] == [
+                f"{message} {number}" for message in "ab" for number in range(20)
+            ] + ["on_stop"]
 
     run(main())
 
@@ -116,7 +138,10 @@ def test_a_full_mailbox_takes_the_notice_all_the_same(run, watched, gate):
 
     async def main():
         async with ActorSystem() as system:
-            ref, watching = system.spawn(watched), system.spawn(Full, mailbox=MailboxSettings(1, "reject"))
+            ref, watching = (
+                system.spawn(watched),
+                system.spawn(Full, mailbox=MailboxSettings(1, "reject")),
+            )
             watching.tell(ref)
             await gate.reached()
             watching.tell("the only one there is room for")
@@ -142,7 +167,9 @@ def test_watching_an_actor_that_has_ended_brings_the_notice_at_once(run, watcher
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_the_reason_of_a_failure_is_the_error_however_late_the_watch_comes(run, watcher, watched, late):
+def test_the_reason_of_a_failure_is_the_error_however_late_the_watch_comes(
+    run, watcher, watched, late
+):
     async def main():
         error = ValueError("x")
         async with ActorSystem() as system:
@@ -163,7 +190,11 @@ def test_the_reason_of_a_failure_is_the_error_however_late_the_watch_comes(run, 
 def test_what_is_not_watched_any_more_is_not_told(run, watcher, watched):
     async def main():
         async with ActorSystem() as system:
-            ref, other, watching = system.spawn(watched), system.spawn(watched), system.spawn(watcher, seen := [])
+            ref, other, watching = (
+                system.spawn(watched),
+                system.spawn(watched),
+                system.spawn(watcher, seen := []),
+            )
             await watching.request(ref)
             await watching.request(other)
             await watching.request((ref,))
@@ -212,7 +243,9 @@ def test_what_was_not_watched_can_be_unwatched(run, watcher, watched):
     run(main())
 
 
-def test_a_watcher_that_ends_first_is_forgotten_and_its_notice_is_no_dead_letter(run, watcher, watched):
+def test_a_watcher_that_ends_first_is_forgotten_and_its_notice_is_no_dead_letter(
+    run, watcher, watched
+):
     async def main():
         async with ActorSystem() as system:
             ref, watching = system.spawn(watched), system.spawn(watcher, seen := [])
@@ -247,7 +280,10 @@ def test_a_restart_is_no_end_but_the_last_failure_is(run, watcher, watched):
     async def main():
         last = ValueError("last")
         async with ActorSystem() as system:
-            ref, watching = system.spawn(watched, supervision=AT_ONCE), system.spawn(watcher, seen := [])
+            ref, watching = (
+                system.spawn(watched, supervision=AT_ONCE),
+                system.spawn(watcher, seen := []),
+            )
             await watching.request(ref)
             ref.tell(ValueError("first"))
             assert await ref.request("alive") == "alive"
@@ -264,7 +300,10 @@ def test_a_restart_is_no_end_but_the_last_failure_is(run, watcher, watched):
 def test_a_watcher_that_is_restarted_goes_on_watching(run, watcher, watched):
     async def main():
         async with ActorSystem() as system:
-            ref, watching = system.spawn(watched), system.spawn(watcher, seen := [], supervision=AT_ONCE)
+            ref, watching = (
+                system.spawn(watched),
+                system.spawn(watcher, seen := [], supervision=AT_ONCE),
+            )
             await watching.request(ref)
             watching.tell(ValueError())
             await watching.request("are you there?")
@@ -306,7 +345,9 @@ def test_a_hook_that_fails_is_the_reason(run, kind, hook):
     run(main())
 
 
-def test_an_escalated_error_is_the_reason_of_both_and_no_reason_of_a_sibling(run, kind, watcher, watched):
+def test_an_escalated_error_is_the_reason_of_both_and_no_reason_of_a_sibling(
+    run, kind, watcher, watched
+):
     class Parent(kind):
         def on_receive(self, message):
             return self.spawn(watched, supervision=Escalate())
@@ -321,7 +362,11 @@ def test_an_escalated_error_is_the_reason_of_both_and_no_reason_of_a_sibling(run
             child.tell(error)
             await parent.wait_stopped()
             await watching.stop(drain=True)
-            assert {notice.ref: notice.reason for notice in seen} == {child: Failed(error), sibling: Stopped(), parent: Failed(error)}
+            assert {notice.ref: notice.reason for notice in seen} == {
+                child: Failed(error),
+                sibling: Stopped(),
+                parent: Failed(error),
+            }
             assert seen[-1].ref == parent
             assert len(seen) == 3
 

@@ -1,4 +1,6 @@
-"""Watching across threads and systems: a watch that races the end is told of it exactly once, wherever it slips in."""
+"""Watching across threads and systems: a watch that races the end is told of it exactly once,
+wherever it slips in.
+"""
 
 import asyncio
 import sys
@@ -6,7 +8,7 @@ import threading
 
 import pytest
 
-from understudy.runtime import Actor, ActorSystem, Stopped, Terminated, ThreadActor
+from offbook.runtime import Actor, ActorSystem, Stopped, Terminated, ThreadActor
 
 
 class Target(Actor):
@@ -17,7 +19,9 @@ class Target(Actor):
 
 
 class Racer(ThreadActor):
-    """Watches, in a thread of its own, all the refs that it is sent in a list; sets the events in it; and keeps everything else."""
+    """Watches, in a thread of its own, all the refs that it is sent in a list; sets the events in
+    it; and keeps everything else.
+    """
 
     def __init__(self, seen):
         super().__init__()
@@ -59,7 +63,9 @@ class Turnstile:
             self.let_in = let_in()
 
 
-@pytest.mark.parametrize("target", [Target, type("Plain", (Actor,), {})], ids=lambda target: target.__name__)
+@pytest.mark.parametrize(
+    "target", [Target, type("Plain", (Actor,), {})], ids=lambda target: target.__name__
+)
 def test_a_watch_that_slips_in_anywhere_while_an_actor_ends_is_told_exactly_once(run, target):
     seen = [[] for _ in range(40)]
     used = 0

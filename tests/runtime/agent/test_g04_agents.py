@@ -1,14 +1,32 @@
-"""G4, in runs: a crash of an agent's actor ends no other actor, and its parent learns of it once."""
+"""G4, in runs: a crash of an agent's actor ends no other actor, and its parent learns of it
+once.
+"""
 
 import asyncio
 from copy import deepcopy
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, tool
-from understudy.runtime import ActorSystem, AgentError, AgentEvent, Backoff, Restart, Runner, ScriptedModel, ToolCalls
+from offbook.actors import Agent, ChatModelAgent, Parallel, Sequential, tool
+from offbook.runtime import (
+    ActorSystem,
+    AgentError,
+    AgentEvent,
+    Backoff,
+    Restart,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+)
 
-CRASHES = [KeyboardInterrupt("c"), SystemExit(3), asyncio.CancelledError(), GeneratorExit(), ValueError("v"), BaseException("b")]
+CRASHES = [
+    KeyboardInterrupt("c"),
+    SystemExit(3),
+    asyncio.CancelledError(),
+    GeneratorExit(),
+    ValueError("v"),
+    BaseException("b"),
+]
 AT_ONCE = Restart(max_restarts=3, within=60, backoff=Backoff(initial=0, jitter=0))
 
 
@@ -34,14 +52,24 @@ class Talking(Agent):
 def test_g04_a_crash_is_one_error_event_and_its_siblings_go_on(run, error):
     async def main():
         async with ActorSystem() as system:
-            agent = Parallel(name="all", sub_agents=[Talking(name="one"), Crashing(error), Talking(name="two")])
+            agent = Parallel(
+                name="all", sub_agents=[Talking(name="one"), Crashing(error), Talking(name="two")]
+            )
             events = [event async for event in Runner(agent, system=system).query("go")]
             assert system.stats().actors == 0
         failures = [event for event in events if event.error is not None]
         assert [event.agent_name for event in failures] == ["crashing"]
-        assert isinstance(failures[0].error, type(error) if isinstance(error, Exception) else AgentError)
+        assert isinstance(
+            failures[0].error, type(error) if isinstance(error, Exception) else AgentError
+        )
         for name in ("one", "two"):
-            assert [event.message.text for event in events if event.agent_name == name] == ["0", "1", "2", "3", "4"]
+            assert [event.message.text for event in events if event.agent_name == name] == [
+                "0",
+                "1",
+                "2",
+                "3",
+                "4",
+            ]
 
     run(main())
 
@@ -49,7 +77,9 @@ def test_g04_a_crash_is_one_error_event_and_its_siblings_go_on(run, error):
 @pytest.mark.parametrize("error", CRASHES, ids=lambda error: type(error).__name__)
 def test_g04_the_run_has_failed_with_it(run, error):
     async def main():
-        result = await Runner(Sequential(name="s", sub_agents=[Crashing(error), Talking(name="never")])).query("go")
+        result = await Runner(
+            Sequential(name="s", sub_agents=[Crashing(error), Talking(name="never")])
+        ).query("go")
         assert result.status == "failed"
         assert isinstance(result.error, Exception)
         assert result.last_agent == "crashing"
@@ -59,7 +89,9 @@ def test_g04_the_run_has_failed_with_it(run, error):
     run(main())
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), SystemExit(1)], ids=lambda error: type(error).__name__
+)
 @pytest.mark.parametrize("count", [1, 3])
 def test_g04_a_tool_that_crashes_ends_its_agent_and_not_the_loop(run, error, count):
     @tool
@@ -71,16 +103,26 @@ def test_g04_a_tool_that_crashes_ends_its_agent_and_not_the_loop(run, error, cou
     async def main():
         calls = ToolCalls(*[("explode", {}) for _ in range(count)])
         crashing = ChatModelAgent(name="crashing", model=ScriptedModel([calls]), tools=[explode])
-        result = await Runner(Parallel(name="all", sub_agents=[crashing, Talking(name="talking")])).query("go")
+        result = await Runner(
+            Parallel(name="all", sub_agents=[crashing, Talking(name="talking")])
+        ).query("go")
         assert result.status == "failed"
         assert type(error).__name__ in str(result.error)
-        assert [event.message.text for event in result.events if event.agent_name == "talking"] == ["0", "1", "2", "3", "4"]
+        assert [event.message.text for event in result.events if event.agent_name == "talking"] == [
+            "0",
+            "1",
+            "2",
+            "3",
+            "4",
+        ]
 
     run(main())
 
 
 def test_g04_an_agent_that_is_restarted_goes_on_from_its_last_recorded_step(run):
-    """The tool that had ended is not called again, and the model is not asked again for what it has answered."""
+    """The tool that had ended is not called again, and the model is not asked again for what it has
+    answered.
+    """
     called = []
     failures = [True, True]
 
@@ -105,14 +147,23 @@ def test_g04_an_agent_that_is_restarted_goes_on_from_its_last_recorded_step(run)
         assert [event.message.text for event in result.events] == ["", "one", "done"]
         assert called == ["first"]
         assert len(model.requests) == 2
-        assert [message.role for message in model.requests[-1].messages] == ["user", "assistant", "tool"]
+        assert [message.role for message in model.requests[-1].messages] == [
+            "user",
+            "assistant",
+            "tool",
+        ]
 
     run(main())
 
 
 def test_g04_an_agent_that_fails_more_often_than_it_may_has_failed(run):
     async def main():
-        result = await Runner(Crashing(ValueError("again"), on_failure=Restart(max_restarts=2, backoff=Backoff(initial=0, jitter=0)))).query("go")
+        result = await Runner(
+            Crashing(
+                ValueError("again"),
+                on_failure=Restart(max_restarts=2, backoff=Backoff(initial=0, jitter=0)),
+            )
+        ).query("go")
         assert result.status == "failed"
         assert isinstance(result.error, ValueError)
         assert [event.message.text for event in result.events if event.message] == ["before"] * 3

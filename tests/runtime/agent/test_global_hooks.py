@@ -2,8 +2,18 @@
 
 import pytest
 
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import ActorSystem, AgentHooks, MemoryStore, RunHooks, Runner, ScriptedModel, ToolCalls, UsageError, add_global_hooks
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import (
+    ActorSystem,
+    AgentHooks,
+    MemoryStore,
+    RunHooks,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    UsageError,
+    add_global_hooks,
+)
 
 RUN_HOOKS = [name for name in vars(RunHooks) if name.startswith("on_")]
 
@@ -53,7 +63,9 @@ def test_they_look_on_at_the_runs_of_all_runners(add, run):
         await agent_of("x").generate("three")
 
     run(main())
-    assert log == [f"global: {what}" for text in ("one", "two", "three") for what in (text, "completed")]
+    assert log == [
+        f"global: {what}" for text in ("one", "two", "three") for what in (text, "completed")
+    ]
 
 
 def test_what_was_returned_removes_them_and_no_others(add):
@@ -73,14 +85,28 @@ def test_the_global_ones_come_first_then_the_runs_then_the_agents(add):
     log = []
 
     def naming(base, prefix, names):
-        return type("Naming", (base,), {name: lambda self, context, *args, name=name: log.append(f"{prefix} {name}") for name in names})()
+        return type(
+            "Naming",
+            (base,),
+            {
+                name: lambda self, context, *args, name=name: log.append(f"{prefix} {name}")
+                for name in names
+            },
+        )()
 
     both = [name for name in RUN_HOOKS if name in vars(AgentHooks)]
     add(naming(RunHooks, "first", both))
     add(naming(RunHooks, "second", both))
     agent = agent_of(ToolCalls(echo={"text": "x"}), "done", hooks=naming(AgentHooks, "agent", both))
     Runner(agent, hooks=naming(RunHooks, "run", both)).query("go").result().raise_for_error()
-    calls = ["on_model_start", "on_model_end", "on_tool_start", "on_tool_end", "on_model_start", "on_model_end"]
+    calls = [
+        "on_model_start",
+        "on_model_end",
+        "on_tool_start",
+        "on_tool_end",
+        "on_model_start",
+        "on_model_end",
+    ]
     assert log == [f"{who} {name}" for name in calls for who in ("first", "second", "run", "agent")]
 
 
@@ -94,7 +120,9 @@ def test_one_that_raises_is_logged_and_the_others_are_called(add, caplog):
     result = Runner(agent_of("x"), hooks=Noting(log, "run")).query("go").result()
     assert result.final_output == "x"
     assert log == ["global: go", "run: go", "global: completed", "run: completed"]
-    logged = [record.getMessage() for record in caplog.records if record.name.startswith("understudy.")]
+    logged = [
+        record.getMessage() for record in caplog.records if record.name.startswith("offbook.")
+    ]
     assert len(logged) == 6
     assert all("Failing.on_" in message for message in logged)
 
@@ -118,13 +146,15 @@ def test_they_look_on_when_a_run_is_resumed(add):
     log = []
     agent = ChatModelAgent(name="a", model=ScriptedModel([ToolCalls(pay={}), "done"]), tools=[pay])
     runner = Runner(agent, store=MemoryStore())
-    runner.query("go", checkpoint_id="c").result()
+    (waits,) = runner.query("go").result().interrupts
     add(Noting(log))
-    runner.resume("c", data=True).result().raise_for_error()
+    runner.approve(waits).result().raise_for_error()
     assert log == ["global: go", "global: completed"]
 
 
 @pytest.mark.parametrize("wrong", [None, AgentHooks(), RunHooks])
 def test_what_is_no_hooks_of_runs_is_refused(wrong):
-    with pytest.raises(UsageError, match=r"give an instance of a subclass of understudy.runtime.RunHooks"):
+    with pytest.raises(
+        UsageError, match=r"pass an instance of a subclass of offbook.runtime.RunHooks"
+    ):
         add_global_hooks(wrong)

@@ -1,14 +1,26 @@
-"""What an agent is given of what was said before it, if it wants something else than what its lane holds."""
+"""What an agent is given of what was said before it, if it wants something else than what its lane
+holds.
+"""
 
 import pytest
 
-from understudy.actors import Loop, Parallel, Sequential, Supervisor
-from understudy.runtime import HistoryEntry, Message, Runner, RunStatus, ToolCall, TransferToAgent, UsageError
+from offbook.actors import Loop, Parallel, Sequential, Supervisor
+from offbook.runtime import (
+    HistoryEntry,
+    Message,
+    Runner,
+    RunStatus,
+    ToolCall,
+    TransferToAgent,
+    UsageError,
+)
 
 
 def given(agent, before, **runner_options):
     """What the agent is given after those before it, in a Sequential."""
-    Runner(Sequential(name="S", sub_agents=[*before, agent]), **runner_options).query("q").result().raise_for_error()
+    Runner(Sequential(name="S", sub_agents=[*before, agent]), **runner_options).query(
+        "q"
+    ).result().raise_for_error()
     return list(agent.inputs[-1])
 
 
@@ -33,7 +45,9 @@ def test_run_path_shows_the_agents_own_earlier_messages(actor):
 
 def test_run_path_shows_nothing_of_a_child_that_an_earlier_one_handed_over_to(actor):
     a = actor("A", "a", TransferToAgent("A1"), sub_agents=[actor("A1", "a1")])
-    assert given(actor("B", history="run_path"), [a])[1:] == [Message.user("For context: [A] said: a.")]
+    assert given(actor("B", history="run_path"), [a])[1:] == [
+        Message.user("For context: [A] said: a.")
+    ]
 
 
 def test_isolated_is_the_input_and_its_own(actor):
@@ -50,7 +64,11 @@ def test_input_only_is_the_input_only(actor):
 
 def test_lane_is_what_there_is_without_saying_so(actor):
     named, unnamed = actor("A", history="lane"), actor("B")
-    assert given(named, [actor("X", "x")]) == given(unnamed, [actor("X", "x")]) == [Message.user("q"), Message.user("For context: [X] said: x.")]
+    assert (
+        given(named, [actor("X", "x")])
+        == given(unnamed, [actor("X", "x")])
+        == [Message.user("q"), Message.user("For context: [X] said: x.")]
+    )
 
 
 def test_the_runners_policy_is_that_of_all_agents_that_have_none(actor):
@@ -65,13 +83,18 @@ def test_the_runners_run_path_is_the_rule_of_prefixes_for_the_whole_tree(actor):
     # Seed `001`: an event counts if its run path is the agent's own, or a prefix of it.
     handing = actor("A", "a", TransferToAgent("A1"), sub_agents=[actor("A1", "a1")])
     last = actor("B")
-    Runner(Sequential(name="S", sub_agents=[handing, last]), history="run_path").query("q").result().raise_for_error()
+    Runner(Sequential(name="S", sub_agents=[handing, last]), history="run_path").query(
+        "q"
+    ).result().raise_for_error()
     assert list(last.inputs[0]) == [Message.user("q"), Message.user("For context: [A] said: a.")]
 
 
 def test_the_runners_policy_may_be_a_function_of_the_entries(actor):
     last = actor("B")
-    runner = Runner(Sequential(name="S", sub_agents=[actor("A", "a"), last]), history=lambda entries: [entries[-1].message])
+    runner = Runner(
+        Sequential(name="S", sub_agents=[actor("A", "a"), last]),
+        history=lambda entries: [entries[-1].message],
+    )
     runner.query("q").result().raise_for_error()
     assert last.inputs == [(Message.assistant("a"),)]
 
@@ -88,7 +111,9 @@ def test_a_policy_that_is_unknown_is_refused(actor):
 
 def test_the_policy_of_a_supervisor_s_agent_is_kept(actor):
     a = actor("A", "a", history="input_only")
-    Runner(Supervisor(supervisor=actor("S", ["s", TransferToAgent("A")], ["end"]), sub_agents=[a])).query("q").result()
+    Runner(
+        Supervisor(supervisor=actor("S", ["s", TransferToAgent("A")], ["end"]), sub_agents=[a])
+    ).query("q").result()
     assert a.inputs == [(Message.user("q"),)]
 
 
@@ -106,7 +131,9 @@ def test_a_rewriter_is_given_entries_and_makes_the_input(actor):
         seen.extend(entries)
         return [Message.user(f"{len(entries)} entries")]
 
-    assert given(actor("B", history=rewriter), [actor("A", "a", Message.assistant("b"))]) == [Message.user("3 entries")]
+    assert given(actor("B", history=rewriter), [actor("A", "a", Message.assistant("b"))]) == [
+        Message.user("3 entries")
+    ]
     assert all(isinstance(entry, HistoryEntry) for entry in seen)
     assert entries_of(seen) == [(True, None, "q"), (False, "A", "a"), (False, "A", "b")]
 
@@ -151,7 +178,20 @@ def test_a_rewriter_that_raises_is_an_error_of_its_agent(actor):
     def rewriter(_entries):
         raise ValueError("no")
 
-    result = Runner(Sequential(name="S", sub_agents=[actor("A", "a"), actor("B", "never", history=rewriter), actor("C", "never")])).query("q").result()
+    result = (
+        Runner(
+            Sequential(
+                name="S",
+                sub_agents=[
+                    actor("A", "a"),
+                    actor("B", "never", history=rewriter),
+                    actor("C", "never"),
+                ],
+            )
+        )
+        .query("q")
+        .result()
+    )
     assert result.status is RunStatus.FAILED
     assert isinstance(result.error, ValueError)
     assert [event.agent_name for event in result.events] == ["A", "B"]

@@ -1,11 +1,24 @@
-"""Hooks look on: which are called, in which order, with what, and that nothing they do changes a run."""
+"""Hooks look on: which are called, in which order, with what, and that nothing they do changes a
+run.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Sequential, tool
-from understudy.runtime import AgentHooks, Message, ModelError, RunContext, RunHooks, Runner, ScriptedModel, ToolCalls, Usage, UsageError
+from offbook.actors import ChatModelAgent, Sequential, tool
+from offbook.runtime import (
+    AgentHooks,
+    Message,
+    ModelError,
+    RunContext,
+    RunHooks,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    Usage,
+    UsageError,
+)
 
 RUN_HOOKS = [name for name in vars(RunHooks) if name.startswith("on_")]
 AGENT_HOOKS = [name for name in vars(AgentHooks) if name.startswith("on_")]
@@ -34,13 +47,22 @@ def noting(base, log, prefix, kind="def"):
 
         return note if kind == "def" else note_async
 
-    return type("Noting", (base,), {name: make(name) for name in (RUN_HOOKS if base is RunHooks else AGENT_HOOKS)})()
+    return type(
+        "Noting",
+        (base,),
+        {name: make(name) for name in (RUN_HOOKS if base is RunHooks else AGENT_HOOKS)},
+    )()
 
 
 def tree(hooks=None, script=None):
     weather = ChatModelAgent(name="weather", model=ScriptedModel(["25 degrees"]), hooks=hooks)
-    calls = script or [ToolCalls(echo={"text": "x"}), ToolCalls(transfer_to_agent={"agent_name": "weather"})]
-    return ChatModelAgent(name="router", model=ScriptedModel(calls), tools=[echo], sub_agents=[weather])
+    calls = script or [
+        ToolCalls(echo={"text": "x"}),
+        ToolCalls(transfer_to_agent={"agent_name": "weather"}),
+    ]
+    return ChatModelAgent(
+        name="router", model=ScriptedModel(calls), tools=[echo], sub_agents=[weather]
+    )
 
 
 WHOLE_RUN = [
@@ -68,7 +90,11 @@ WHOLE_RUN = [
 @pytest.mark.parametrize("kind", ["def", "async def"])
 def test_the_hooks_of_a_run_tell_its_story(kind, streaming):
     log = []
-    result = Runner(tree(), hooks=noting(RunHooks, log, "", kind)).query("go", streaming=streaming).result(20)
+    result = (
+        Runner(tree(), hooks=noting(RunHooks, log, "", kind))
+        .query("go", streaming=streaming)
+        .result(20)
+    )
     assert log == WHOLE_RUN
     assert result.status == "completed"
 
@@ -88,9 +114,16 @@ def test_the_hooks_of_an_agent_tell_what_it_does(kind):
 
 def test_the_runs_hook_comes_before_the_agents():
     log = []
-    agent = ChatModelAgent(name="a", model=ScriptedModel([ToolCalls(echo={"text": "x"}), "done"]), tools=[echo], hooks=noting(AgentHooks, log, "own "))
+    agent = ChatModelAgent(
+        name="a",
+        model=ScriptedModel([ToolCalls(echo={"text": "x"}), "done"]),
+        tools=[echo],
+        hooks=noting(AgentHooks, log, "own "),
+    )
     Runner(agent, hooks=noting(RunHooks, log, "")).query("go").result(20)
-    names = [line.split()[0] if not line.startswith("own") else "own " + line.split()[1] for line in log]
+    names = [
+        line.split()[0] if not line.startswith("own") else "own " + line.split()[1] for line in log
+    ]
     both = {"on_agent_start": "own on_start", "on_agent_end": "own on_end"}
     for index, name in enumerate(names):
         if not name.startswith("own") and not name.startswith("on_run"):
@@ -100,9 +133,18 @@ def test_the_runs_hook_comes_before_the_agents():
 def test_a_workflow_is_an_agent_too():
     log = []
     agents = [ChatModelAgent(name=name, model=ScriptedModel(["x"])) for name in ("a", "b")]
-    Runner(Sequential(name="s", sub_agents=agents), hooks=noting(RunHooks, log, "")).query("go").result(20)
+    Runner(Sequential(name="s", sub_agents=agents), hooks=noting(RunHooks, log, "")).query(
+        "go"
+    ).result(20)
     told = [line for line in log if "agent" in line]
-    assert told == ["on_agent_start s", "on_agent_start a", "on_agent_end a Outcome", "on_agent_start b", "on_agent_end b Outcome", "on_agent_end s Outcome"]
+    assert told == [
+        "on_agent_start s",
+        "on_agent_start a",
+        "on_agent_end a Outcome",
+        "on_agent_start b",
+        "on_agent_end b Outcome",
+        "on_agent_end s Outcome",
+    ]
 
 
 def test_the_context_has_the_session_and_what_was_spent():
@@ -112,19 +154,36 @@ def test_the_context_has_the_session_and_what_was_spent():
     class Hooks(RunHooks):
         def on_run_start(self, context, input):
             context.set("from hook", 1)
-            seen.append((context.run_id, context.session_id, context.get("given"), context.usage, input.messages))
+            seen.append(
+                (
+                    context.run_id,
+                    context.session_id,
+                    context.get("given"),
+                    context.usage,
+                    input.messages,
+                )
+            )
 
         def on_model_start(self, context, agent, request):
             assert context.session["from hook"] == 1
 
         async def on_run_end(self, context, result):
             context.delete("given")
-            seen.append((context.usage, result.usage, result.status, result.output, len(result.events)))
+            seen.append(
+                (context.usage, result.usage, result.status, result.output, len(result.events))
+            )
 
-    agent = ChatModelAgent(name="a", instruction="{from hook}{given}", model=ScriptedModel([Message.assistant("done", usage=usage)]))
+    agent = ChatModelAgent(
+        name="a",
+        instruction="{from hook}{given}",
+        model=ScriptedModel([Message.assistant("done", usage=usage)]),
+    )
     run = Runner(agent, hooks=Hooks()).query("go", session_values={"given": 2}, session_id="s1")
     run.result(20)
-    assert seen == [(run.id, "s1", 2, Usage(), (Message.user("go"),)), (usage, usage, "completed", "done", 1)]
+    assert seen == [
+        (run.id, "s1", 2, Usage(), (Message.user("go"),)),
+        (usage, usage, "completed", "done", 1),
+    ]
 
 
 def test_a_hook_may_put_a_value_that_the_instruction_uses():
@@ -133,12 +192,23 @@ def test_a_hook_may_put_a_value_that_the_instruction_uses():
             context.set("who", agent.name)
 
     model = ScriptedModel(["done"])
-    result = Runner(ChatModelAgent(name="a", instruction="I am {who}", model=model, hooks=Hooks())).query("go").result(20)
+    result = (
+        Runner(ChatModelAgent(name="a", instruction="I am {who}", model=model, hooks=Hooks()))
+        .query("go")
+        .result(20)
+    )
     assert model.requests[0].messages[0].text == "I am a"
     assert result.session_values == {"who": "a"}
 
 
-@pytest.mark.parametrize(("script", "kind"), [([ModelError("down")], "failed"), (["x"], "finished"), ([ToolCalls(exit={"final_result": "x"})], "exited")])
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        ([ModelError("down")], "failed"),
+        (["x"], "finished"),
+        ([ToolCalls(exit={"final_result": "x"})], "exited"),
+    ],
+)
 def test_the_end_of_an_agent_and_of_a_run_is_told_however_it_comes(script, kind):
     told = []
 
@@ -149,7 +219,9 @@ def test_the_end_of_an_agent_and_of_a_run_is_told_however_it_comes(script, kind)
         def on_run_end(self, context, result):
             told.append(result.status)
 
-    Runner(ChatModelAgent(name="a", model=ScriptedModel(script), exit_tool=True), hooks=Hooks()).query("go").result(20)
+    Runner(
+        ChatModelAgent(name="a", model=ScriptedModel(script), exit_tool=True), hooks=Hooks()
+    ).query("go").result(20)
     assert told == [kind, "failed" if kind == "failed" else "completed"]
 
 
@@ -194,15 +266,23 @@ def test_hooks_that_raise_are_logged_and_change_nothing(base, kind, caplog):
     names = RUN_HOOKS if base is RunHooks else AGENT_HOOKS
     made = type("Failing", (base,), dict.fromkeys(names, fail if kind == "def" else fail_async))()
     plain = Runner(tree()).query("go").result(20)
-    result = Runner(tree(made if base is AgentHooks else None), hooks=made if base is RunHooks else None).query("go").result(20)
+    result = (
+        Runner(tree(made if base is AgentHooks else None), hooks=made if base is RunHooks else None)
+        .query("go")
+        .result(20)
+    )
     assert result.status == "completed"
-    assert [event.message.text for event in result.events] == [event.message.text for event in plain.events]
-    logged = [record for record in caplog.records if record.name.startswith("understudy.")]
+    assert [event.message.text for event in result.events] == [
+        event.message.text for event in plain.events
+    ]
+    logged = [record for record in caplog.records if record.name.startswith("offbook.")]
     assert len(logged) == (len(WHOLE_RUN) if base is RunHooks else 5)
     assert all(record.exc_info and "Failing.on_" in record.getMessage() for record in logged)
 
 
-@pytest.mark.parametrize("name", [name for name in RUN_HOOKS if name not in ("on_handoff", "on_run_end")])
+@pytest.mark.parametrize(
+    "name", [name for name in RUN_HOOKS if name not in ("on_handoff", "on_run_end")]
+)
 def test_a_hook_whose_own_work_is_cancelled_changes_nothing(name):
     async def cancelled(self, *args):
         future = asyncio.get_running_loop().create_future()
@@ -215,7 +295,11 @@ def test_a_hook_whose_own_work_is_cancelled_changes_nothing(name):
 
 
 def test_what_a_hook_returns_is_not_used():
-    made = type("Returning", (RunHooks,), {name: lambda self, *args: Message.user("other") for name in RUN_HOOKS})()
+    made = type(
+        "Returning",
+        (RunHooks,),
+        {name: lambda self, *args: Message.user("other") for name in RUN_HOOKS},
+    )()
     assert Runner(tree(), hooks=made).query("go").result(20).final_output == "25 degrees"
 
 
@@ -223,7 +307,13 @@ def test_what_a_hook_returns_is_not_used():
 
 
 @pytest.mark.parametrize(
-    ("base", "name"), [(RunHooks, "on_start"), (RunHooks, "on_agent_started"), (AgentHooks, "on_run_start"), (AgentHooks, "on_tool_finish")]
+    ("base", "name"),
+    [
+        (RunHooks, "on_start"),
+        (RunHooks, "on_agent_started"),
+        (AgentHooks, "on_run_start"),
+        (AgentHooks, "on_tool_finish"),
+    ],
 )
 def test_a_hook_that_there_is_not_is_refused_when_the_class_is_made(base, name):
     with pytest.raises(UsageError, match=f"Wrong.{name}: there is no such hook"):
@@ -243,7 +333,10 @@ def test_a_hook_that_there_is_not_is_refused_when_the_class_is_made(base, name):
     ],
 )
 def test_a_hook_with_the_wrong_signature_is_refused_when_the_class_is_made(hook):
-    with pytest.raises(UsageError, match=r"Wrong.on_agent_start has the wrong signature.*on_agent_start\(context, agent\)"):
+    with pytest.raises(
+        UsageError,
+        match=r"Wrong.on_agent_start has the wrong signature.*on_agent_start\(context, agent\)",
+    ):
         type("Wrong", (RunHooks,), {"on_agent_start": hook})
 
 

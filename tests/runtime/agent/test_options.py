@@ -1,11 +1,23 @@
-"""Options of one run: for all agents, for those that are named, for tools, for models, and of one's own making."""
+"""Options of one run: for all agents, for those that are named, for tools, for models, and of one's
+own making.
+"""
 
 from types import MappingProxyType
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent, Sequential, ToolContext, tool
-from understudy.runtime import AgentEvent, ModelOptions, ModelSettings, Options, Runner, ScriptedModel, ToolCalls, ToolOptions, UsageError
+from offbook.actors import Agent, ChatModelAgent, Sequential, ToolContext, tool
+from offbook.runtime import (
+    AgentEvent,
+    ModelOptions,
+    ModelSettings,
+    Options,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    ToolOptions,
+    UsageError,
+)
 
 
 class Reader(Agent):
@@ -43,7 +55,11 @@ class Speed(Options):
         (Options(x=1, agents=("a",)), {"x": 1}, {}),
         (Options(x=1, agents=["a", "b", "other"]), {"x": 1}, {"x": 1}),
         (Options(x=1, agents=()), {}, {}),
-        ([Options(x=1), Options(x=2, agents=("b",)), Options(y=3)], {"x": 1, "y": 3}, {"x": 2, "y": 3}),
+        (
+            [Options(x=1), Options(x=2, agents=("b",)), Options(y=3)],
+            {"x": 1, "y": 3},
+            {"x": 2, "y": 3},
+        ),
         ([Options(x=2, agents=("b",)), Options(x=1)], {"x": 1}, {"x": 1}),
         ({"x": 1}, {"x": 1}, {"x": 1}),
         (MappingProxyType({"x": 1, "agents": ("b",)}), {}, {"x": 1}),
@@ -92,7 +108,9 @@ def test_an_agent_cannot_change_what_another_reads():
             yield AgentEvent.say("changed")
 
     b = Reader("b")
-    Runner(Sequential(name="s", sub_agents=[Changer("a"), b])).query("go", options=Options(x=1)).result(20)
+    Runner(Sequential(name="s", sub_agents=[Changer("a"), b])).query(
+        "go", options=Options(x=1)
+    ).result(20)
     assert b.seen == {"x": 1}
 
 
@@ -119,7 +137,9 @@ def test_tools_read_what_is_for_them(options, first, second):
 
     tools = [tool(name=name)(read_options) for name in ("first", "second")]
     model = ScriptedModel([ToolCalls(("first", {}), ("second", {})), "done"])
-    Runner(ChatModelAgent(name="a", model=model, tools=tools)).query("go", options=options).result(20)
+    Runner(ChatModelAgent(name="a", model=model, tools=tools)).query("go", options=options).result(
+        20
+    )
     assert seen == {"first": first, "second": second}
 
 
@@ -128,16 +148,27 @@ def test_tools_read_what_is_for_them(options, first, second):
     [
         (None, ModelSettings(temperature=0.5, extra={"a": 1})),
         (ModelOptions(temperature=0.0), ModelSettings(temperature=0.0, extra={"a": 1})),
-        (ModelOptions(max_tokens=5, agents=("a",)), ModelSettings(temperature=0.5, max_tokens=5, extra={"a": 1})),
+        (
+            ModelOptions(max_tokens=5, agents=("a",)),
+            ModelSettings(temperature=0.5, max_tokens=5, extra={"a": 1}),
+        ),
         (ModelOptions(max_tokens=5, agents=("b",)), ModelSettings(temperature=0.5, extra={"a": 1})),
-        ([ModelOptions(seed=1, top_p=0.1), ModelOptions(seed=2)], ModelSettings(temperature=0.5, seed=2, top_p=0.1, extra={"a": 1})),
+        (
+            [ModelOptions(seed=1, top_p=0.1), ModelOptions(seed=2)],
+            ModelSettings(temperature=0.5, seed=2, top_p=0.1, extra={"a": 1}),
+        ),
         (ModelOptions(extra={"b": 2}), ModelSettings(temperature=0.5, extra={"a": 1, "b": 2})),
-        ([Options(temperature=1.0), ToolOptions(temperature=1.0)], ModelSettings(temperature=0.5, extra={"a": 1})),
+        (
+            [Options(temperature=1.0), ToolOptions(temperature=1.0)],
+            ModelSettings(temperature=0.5, extra={"a": 1}),
+        ),
     ],
 )
 def test_model_options_stand_in_place_of_what_the_agent_says(options, settings):
     model = ScriptedModel([ToolCalls(nothing={}), "done"])
-    agent = ChatModelAgent(name="a", model=model, model_settings=ModelSettings(temperature=0.5, extra={"a": 1}))
+    agent = ChatModelAgent(
+        name="a", model=model, model_settings=ModelSettings(temperature=0.5, extra={"a": 1})
+    )
     Runner(agent).query("go", options=options).result(20)
     assert [request.settings for request in model.requests] == [settings, settings]
     assert agent.model_settings == ModelSettings(temperature=0.5, extra={"a": 1})
@@ -145,18 +176,31 @@ def test_model_options_stand_in_place_of_what_the_agent_says(options, settings):
 
 def test_the_choice_of_a_tool_may_be_an_option():
     model = ScriptedModel(["done"])
-    Runner(ChatModelAgent(name="a", model=model)).query("go", options=ModelOptions(tool_choice="required")).result(20)
+    Runner(ChatModelAgent(name="a", model=model)).query(
+        "go", options=ModelOptions(tool_choice="required")
+    ).result(20)
     assert model.requests[0].tool_choice == "required"
 
 
 def test_model_options_reach_the_agents_that_are_handed_over_to():
-    first, second = ScriptedModel([ToolCalls(transfer_to_agent={"agent_name": "b"})]), ScriptedModel(["done"])
-    agent = ChatModelAgent(name="a", model=first, sub_agents=[ChatModelAgent(name="b", model=second)])
-    Runner(agent).query("go", options=[ModelOptions(seed=1), ModelOptions(seed=2, agents=("b",))]).result(20)
+    first, second = (
+        ScriptedModel([ToolCalls(transfer_to_agent={"agent_name": "b"})]),
+        ScriptedModel(["done"]),
+    )
+    agent = ChatModelAgent(
+        name="a", model=first, sub_agents=[ChatModelAgent(name="b", model=second)]
+    )
+    Runner(agent).query(
+        "go", options=[ModelOptions(seed=1), ModelOptions(seed=2, agents=("b",))]
+    ).result(20)
     assert (first.requests[0].settings.seed, second.requests[0].settings.seed) == (1, 2)
 
 
-@pytest.mark.parametrize("wrong", [5, "text", [5], [None], Options, object()], ids=["number", "text", "numbers", "None", "class", "object"])
+@pytest.mark.parametrize(
+    "wrong",
+    [5, "text", [5], [None], Options, object()],
+    ids=["number", "text", "numbers", "None", "class", "object"],
+)
 def test_what_is_no_options_is_refused_before_anything_runs(wrong):
     agent = Reader("a")
     with pytest.raises(UsageError, match="options"):

@@ -2,8 +2,15 @@
 
 import pytest
 
-from understudy.actors import ChatModelAgent, DeterministicTransfer, Loop, Parallel, Sequential, Supervisor
-from understudy.runtime import AgentEvent, Runner, ScriptedModel, ToolCalls, TransferToAgent
+from offbook.actors import (
+    ChatModelAgent,
+    DeterministicTransfer,
+    Loop,
+    Parallel,
+    Sequential,
+    Supervisor,
+)
+from offbook.runtime import AgentEvent, Runner, ScriptedModel, ToolCalls, TransferToAgent
 
 
 def paths(result):
@@ -30,22 +37,41 @@ def test_each_transfer_adds_its_target_to_the_path(actor):
 
 
 def test_in_a_sequence_the_earlier_siblings_stay_in_the_path(actor):
-    result = Runner(Sequential(name="S", sub_agents=[actor(name, name) for name in "ABC"])).query("q").result()
+    result = (
+        Runner(Sequential(name="S", sub_agents=[actor(name, name) for name in "ABC"]))
+        .query("q")
+        .result()
+    )
     assert paths(result) == [("S", "A"), ("S", "A", "B"), ("S", "A", "B", "C")]
 
 
 def test_in_a_sequence_a_sibling_that_said_nothing_stays_in_the_path_too(actor):
-    result = Runner(Sequential(name="S", sub_agents=[actor("A"), actor("B", "b")])).query("q").result()
+    result = (
+        Runner(Sequential(name="S", sub_agents=[actor("A"), actor("B", "b")])).query("q").result()
+    )
     assert paths(result) == [("S", "A", "B")]
 
 
 def test_in_a_loop_the_rounds_stay_in_the_path(actor):
-    result = Runner(Loop(name="L", sub_agents=[actor("A", "a"), actor("B", "b")], max_iterations=2)).query("q").result()
-    assert paths(result) == [("L", "A"), ("L", "A", "B"), ("L", "A", "B", "A"), ("L", "A", "B", "A", "B")]
+    result = (
+        Runner(Loop(name="L", sub_agents=[actor("A", "a"), actor("B", "b")], max_iterations=2))
+        .query("q")
+        .result()
+    )
+    assert paths(result) == [
+        ("L", "A"),
+        ("L", "A", "B"),
+        ("L", "A", "B", "A"),
+        ("L", "A", "B", "A", "B"),
+    ]
 
 
 def test_of_parallel_children_each_has_only_the_workflow_before_it(actor):
-    result = Runner(Parallel(name="P", sub_agents=[actor("A", "a"), actor("B", "b")])).query("q").result()
+    result = (
+        Runner(Parallel(name="P", sub_agents=[actor("A", "a"), actor("B", "b")]))
+        .query("q")
+        .result()
+    )
     assert sorted(paths(result)) == [("P", "A"), ("P", "B")]
 
 
@@ -72,7 +98,11 @@ def test_of_a_sibling_that_is_a_workflow_only_its_own_name_stays(actor):
 
 def test_an_inner_loop_leaves_one_name_for_each_time_that_it_played(actor):
     inner = Loop(name="Inner", sub_agents=[actor("A", "a")], max_iterations=2)
-    result = Runner(Loop(name="Outer", sub_agents=[inner, actor("B", "b")], max_iterations=2)).query("q").result()
+    result = (
+        Runner(Loop(name="Outer", sub_agents=[inner, actor("B", "b")], max_iterations=2))
+        .query("q")
+        .result()
+    )
     assert paths(result) == [
         ("Outer", "Inner", "A"),
         ("Outer", "Inner", "A", "A"),
@@ -91,7 +121,11 @@ def test_a_child_that_hands_over_leaves_only_its_own_name_to_the_next_one(actor)
 
 def test_what_an_agent_tool_emits_has_the_outer_path_before_the_inner_one(actor):
     inner = Sequential(name="inner", sub_agents=[actor("x", "x"), actor("y", "y")])
-    outer = ChatModelAgent(name="outer", model=ScriptedModel([ToolCalls(inner={"request": "r"}), "end"]), tools=[inner.as_tool(emit_events=True)])
+    outer = ChatModelAgent(
+        name="outer",
+        model=ScriptedModel([ToolCalls(inner={"request": "r"}), "end"]),
+        tools=[inner.as_tool(emit_events=True)],
+    )
     result = Runner(outer).query("q").result()
     assert [(event.agent_name, event.run_path) for event in result.events] == [
         ("outer", ("outer",)),
@@ -135,7 +169,14 @@ def test_the_agent_itself_sees_the_path_that_its_events_have(actor):
 
 
 def test_what_an_agent_claims_of_name_and_path_is_not_believed(actor):
-    claim = AgentEvent(agent_name="somebody", run_path=("else",), seq=77, run_id="r", invocation_id="i", custom_output=1)
+    claim = AgentEvent(
+        agent_name="somebody",
+        run_path=("else",),
+        seq=77,
+        run_id="r",
+        invocation_id="i",
+        custom_output=1,
+    )
     run = Runner(actor("A", "first", claim)).query("q")
     result = run.result()
     event = result.events[1]
@@ -147,7 +188,11 @@ def test_what_an_agent_claims_of_name_and_path_is_not_believed(actor):
 
 @pytest.mark.parametrize("rounds", [2, 3])
 def test_two_times_of_one_agent_are_told_apart_by_the_invocation(actor, rounds):
-    result = Runner(Loop(name="L", sub_agents=[actor("A", "one", "two")], max_iterations=rounds)).query("q").result()
+    result = (
+        Runner(Loop(name="L", sub_agents=[actor("A", "one", "two")], max_iterations=rounds))
+        .query("q")
+        .result()
+    )
     ids = [event.invocation_id for event in result.events]
     assert all(ids)
     assert len(set(ids)) == rounds
@@ -155,7 +200,9 @@ def test_two_times_of_one_agent_are_told_apart_by_the_invocation(actor, rounds):
 
 
 def test_events_are_numbered_in_their_order_and_name_their_run(actor):
-    run = Runner(Parallel(name="P", sub_agents=[actor(name, "1", "2", "3") for name in "ABC"])).query("q")
+    run = Runner(
+        Parallel(name="P", sub_agents=[actor(name, "1", "2", "3") for name in "ABC"])
+    ).query("q")
     events = run.result().events
     assert [event.seq for event in events] == sorted({event.seq for event in events})
     assert {event.run_id for event in events} == {run.id}

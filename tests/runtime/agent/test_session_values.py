@@ -6,8 +6,8 @@ from collections.abc import MutableMapping
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import (
+from offbook.actors import Agent, ChatModelAgent, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import (
     AgentEvent,
     Runner,
     RunStatus,
@@ -64,7 +64,14 @@ def test_it_is_a_mutable_mapping():
     assert not values
 
 
-@pytest.mark.parametrize("wrong", [lambda values: values["x"], lambda values: values.pop("x"), lambda values: values.__delitem__("x")])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda values: values["x"],
+        lambda values: values.pop("x"),
+        lambda values: values.__delitem__("x"),
+    ],
+)
 def test_what_is_not_there_is_a_key_error(wrong):
     with pytest.raises(KeyError):
         wrong(SessionValues())
@@ -73,7 +80,12 @@ def test_what_is_not_there_is_a_key_error(wrong):
 @pytest.mark.parametrize("key", [1, None, b"x", ("a",)])
 def test_keys_are_texts(key):
     values = SessionValues()
-    for put in (lambda: values.__setitem__(key, 1), lambda: values.update({key: 1}), lambda: values.setdefault(key, 1), lambda: SessionValues({key: 1})):
+    for put in (
+        lambda: values.__setitem__(key, 1),
+        lambda: values.update({key: 1}),
+        lambda: values.setdefault(key, 1),
+        lambda: SessionValues({key: 1}),
+    ):
         with pytest.raises(UsageError, match="session values go by names"):
             put()
     assert not values
@@ -127,7 +139,10 @@ def test_all_agents_of_a_run_share_them():
 
 def test_those_given_to_the_run_are_there_and_the_mapping_is_not_changed():
     given = {"x": 1}
-    result = play(Does("A", lambda context: context.session.update(y=context.session["x"] + 1)), session_values=given)
+    result = play(
+        Does("A", lambda context: context.session.update(y=context.session["x"] + 1)),
+        session_values=given,
+    )
     assert result.session_values == {"x": 1, "y": 2}
     assert given == {"x": 1}
 
@@ -178,7 +193,10 @@ def test_tools_reach_them_by_context_or_without_in_coroutines_and_threads():
         return "ok"
 
     model = ScriptedModel([ToolCalls(in_a_thread={}, in_a_coroutine={}), "end"])
-    result = play(ChatModelAgent(name="A", model=model, tools=[in_a_thread, in_a_coroutine]), session_values={"given": 7})
+    result = play(
+        ChatModelAgent(name="A", model=model, tools=[in_a_thread, in_a_coroutine]),
+        session_values={"given": 7},
+    )
     assert result.session_values == {"given": 7, "thread": True, "coroutine": 7}
 
 
@@ -195,7 +213,9 @@ def test_instructions_rewriters_and_models_reach_them():
         add_session_value("model", True)
         return "ok"
 
-    agent = ChatModelAgent(name="A", instruction=instruct, history=rewrite, model=ScriptedModel([answer]))
+    agent = ChatModelAgent(
+        name="A", instruction=instruct, history=rewrite, model=ScriptedModel([answer])
+    )
     assert play(agent).session_values == {"rewriter": True, "instruction": True, "model": True}
 
 
@@ -212,9 +232,15 @@ def test_what_an_agent_starts_reaches_them_too():
 
 def test_an_agent_tool_shares_them_and_a_parallel_too():
     inner = Does("inner", lambda context: context.session.update(inner=context.session["given"]))
-    outer = ChatModelAgent(name="outer", model=ScriptedModel([ToolCalls(inner={"request": "r"}), "end"]), tools=[inner.as_tool()])
+    outer = ChatModelAgent(
+        name="outer",
+        model=ScriptedModel([ToolCalls(inner={"request": "r"}), "end"]),
+        tools=[inner.as_tool()],
+    )
     side = Does("side", lambda context: add_session_value("side", 1))
-    assert play(Parallel(name="P", sub_agents=[outer, side]), session_values={"given": 5}).session_values == {"given": 5, "inner": 5, "side": 1}
+    assert play(
+        Parallel(name="P", sub_agents=[outer, side]), session_values={"given": 5}
+    ).session_values == {"given": 5, "inner": 5, "side": 1}
 
 
 def test_output_key_puts_the_last_text_in():
@@ -278,7 +304,9 @@ def test_whoever_started_a_run_is_outside_of_it(run):
 
 def test_a_run_within_a_run_has_its_own(run):
     async def main():
-        inner = Runner(Does("B", lambda context: dict(context.session) | {"seen": get_session_values()}))
+        inner = Runner(
+            Does("B", lambda context: dict(context.session) | {"seen": get_session_values()})
+        )
 
         async def work(context):
             context.session["outer"] = 1

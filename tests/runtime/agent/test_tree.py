@@ -2,8 +2,17 @@
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent, DeterministicTransfer, Loop, Parallel, Sequential, Supervisor, set_sub_agents
-from understudy.runtime import Runner, RunStatus, ScriptedModel, ToolCalls, TransferToAgent, UsageError
+from offbook.actors import (
+    Agent,
+    ChatModelAgent,
+    DeterministicTransfer,
+    Loop,
+    Parallel,
+    Sequential,
+    Supervisor,
+    set_sub_agents,
+)
+from offbook.runtime import Runner, RunStatus, ScriptedModel, ToolCalls, TransferToAgent, UsageError
 
 
 def refused(agent, *names):
@@ -34,7 +43,9 @@ def test_an_agent_twice_in_a_workflow(actor, workflow):
 
 @pytest.mark.parametrize("workflow", [Sequential, Loop, Parallel])
 def test_two_of_one_name_in_a_workflow(actor, workflow):
-    assert "two agents are named" in refused(workflow(name="W", sub_agents=[actor("X"), actor("X")]), "X", "W")
+    assert "two agents are named" in refused(
+        workflow(name="W", sub_agents=[actor("X"), actor("X")]), "X", "W"
+    )
 
 
 def test_two_of_one_name_under_one_parent(actor):
@@ -42,7 +53,13 @@ def test_two_of_one_name_under_one_parent(actor):
 
 
 def test_two_of_one_name_far_from_each_other(actor):
-    tree = actor("R", sub_agents=[actor("A", sub_agents=[actor("X")]), actor("B", sub_agents=[actor("C", sub_agents=[actor("X")])])])
+    tree = actor(
+        "R",
+        sub_agents=[
+            actor("A", sub_agents=[actor("X")]),
+            actor("B", sub_agents=[actor("C", sub_agents=[actor("X")])]),
+        ],
+    )
     refused(tree, "X", "A", "C")
 
 
@@ -65,7 +82,11 @@ def test_a_supervisor_under_itself(actor):
 
 def test_an_agent_that_is_handed_over_from_deterministically_and_stands_elsewhere(actor):
     x = actor("X")
-    refused(actor("R", sub_agents=[DeterministicTransfer(x, to=["R"]), actor("A", sub_agents=[x])]), "X", "A")
+    refused(
+        actor("R", sub_agents=[DeterministicTransfer(x, to=["R"]), actor("A", sub_agents=[x])]),
+        "X",
+        "A",
+    )
 
 
 def test_an_agent_under_two_supervisors(actor):
@@ -75,7 +96,13 @@ def test_an_agent_under_two_supervisors(actor):
 
 
 def test_two_of_one_name_in_two_branches_of_one_parallel(actor):
-    tree = Parallel(name="P", sub_agents=[Sequential(name="A", sub_agents=[actor("X")]), Sequential(name="B", sub_agents=[actor("X")])])
+    tree = Parallel(
+        name="P",
+        sub_agents=[
+            Sequential(name="A", sub_agents=[actor("X")]),
+            Sequential(name="B", sub_agents=[actor("X")]),
+        ],
+    )
     refused(tree, "X", "A", "B")
 
 
@@ -126,7 +153,7 @@ def test_a_runner_of_no_agent(given):
 
 
 def test_a_deterministic_transfer_of_no_agent_or_to_nobody(actor):
-    with pytest.raises(UsageError, match="give an Agent"):
+    with pytest.raises(UsageError, match="pass an Agent"):
         DeterministicTransfer("A", to=["B"])
     with pytest.raises(UsageError, match="'A'"):
         DeterministicTransfer(actor("A"), to=[])
@@ -152,20 +179,39 @@ def test_one_definition_in_several_runners(actor):
 
 def test_one_definition_in_two_parallels(actor):
     shared = actor("X", "x")
-    tree = Sequential(name="S", sub_agents=[Parallel(name="P1", sub_agents=[shared]), Parallel(name="P2", sub_agents=[shared])])
-    assert [event.run_path for event in Runner(tree).query("q").result().events] == [("S", "P1", "X"), ("S", "P1", "P2", "X")]
+    tree = Sequential(
+        name="S",
+        sub_agents=[
+            Parallel(name="P1", sub_agents=[shared]),
+            Parallel(name="P2", sub_agents=[shared]),
+        ],
+    )
+    assert [event.run_path for event in Runner(tree).query("q").result().events] == [
+        ("S", "P1", "X"),
+        ("S", "P1", "P2", "X"),
+    ]
 
 
 def test_an_agent_below_a_child_of_two_parallels(actor):
     shared = Sequential(name="T", sub_agents=[actor("X", "x")])
-    tree = Sequential(name="S", sub_agents=[Parallel(name="P1", sub_agents=[shared]), Parallel(name="P2", sub_agents=[shared])])
+    tree = Sequential(
+        name="S",
+        sub_agents=[
+            Parallel(name="P1", sub_agents=[shared]),
+            Parallel(name="P2", sub_agents=[shared]),
+        ],
+    )
     assert [event.agent_name for event in Runner(tree).query("q").result().events] == ["X", "X"]
 
 
 def test_an_agent_that_is_a_tool_and_stands_in_the_tree(actor):
     x = actor("X", "x")
-    outer = ChatModelAgent(name="O", model=ScriptedModel([ToolCalls(X={"request": "r"}), "end"]), tools=[x.as_tool()])
-    assert Runner(Sequential(name="S", sub_agents=[outer, x])).query("q").result().final_output == "x"
+    outer = ChatModelAgent(
+        name="O", model=ScriptedModel([ToolCalls(X={"request": "r"}), "end"]), tools=[x.as_tool()]
+    )
+    assert (
+        Runner(Sequential(name="S", sub_agents=[outer, x])).query("q").result().final_output == "x"
+    )
 
 
 def test_set_sub_agents_makes_a_copy(actor):
@@ -210,5 +256,12 @@ def test_a_deep_tree(actor):
 
 
 def test_an_agent_may_be_made_to_hand_over_twice(actor):
-    root = actor("R", [TransferToAgent("X")], ["end"], sub_agents=[DeterministicTransfer(DeterministicTransfer(actor("X", "x"), to=["R"]), to=["R"])])
+    root = actor(
+        "R",
+        [TransferToAgent("X")],
+        ["end"],
+        sub_agents=[
+            DeterministicTransfer(DeterministicTransfer(actor("X", "x"), to=["R"]), to=["R"])
+        ],
+    )
     Runner(root)

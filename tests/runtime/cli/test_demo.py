@@ -1,4 +1,6 @@
-"""`understudy demo`: a team whose process is really killed, and goes on in another one; and the examples."""
+"""`offbook demo`: a team whose process is really killed, and goes on in another one; and the
+examples.
+"""
 
 import importlib.util
 import re
@@ -15,7 +17,12 @@ __all__ = ["command"]
 def test_a_process_is_killed_in_the_middle_and_another_one_goes_on(command, capfd):
     done = command("demo", "--pace", "0.2")
     assert (done.exit_code, done.stderr) == (0, "")
-    begun, lost, going_on, answered = (int(found) for found in re.findall(r"process (\d+) (?:begins|is gone|goes on|has the answer)", done.stdout))
+    begun, lost, going_on, answered = (
+        int(found)
+        for found in re.findall(
+            r"process (\d+) (?:starts|was killed \(SIGKILL\)|continues|has the answer)", done.stdout
+        )
+    )
     assert begun == lost
     assert len({begun, going_on, answered}) == 3
     assert "Sights (AgentActor, running)" in done.stdout
@@ -26,7 +33,10 @@ def test_a_process_is_killed_in_the_middle_and_another_one_goes_on(command, capf
     assert "Chartier: loud" not in parts[3]
     assert 'Booker wants to call book_train(city="Paris", euros=89)' in done.stdout
     assert "without a process" in done.stdout
-    assert f"8 calls of models: that of Sights, which was under way when process {lost} was killed, was made again; all others were made once." in done.stdout
+    assert (
+        f"8 model calls: that of Sights, in flight when process {lost} was "
+        "killed, was made again; all others were made once." in done.stdout
+    )
 
 
 def test_all_examples_are_listed_with_what_they_show(command):
@@ -56,13 +66,25 @@ def test_the_packed_examples_are_those_of_the_repository():
     ("name", "lacking", "said"),
     [
         ("service", ["fastapi"], "needs fastapi, which is not installed: pip install fastapi."),
-        ("a2a_services", ["a2a", "uvicorn"], "needs a2a and uvicorn, which are not installed: pip install 'understudy[a2a]'."),
-        ("voice_desk", ["websockets"], "needs websockets, which is not installed: pip install 'understudy[realtime]'."),
+        (
+            "a2a_services",
+            ["a2a", "uvicorn"],
+            "needs a2a and uvicorn, which are not installed: pip install 'offbook[a2a]'.",
+        ),
+        (
+            "voice_desk",
+            ["websockets"],
+            "needs websockets, which is not installed: pip install 'offbook[realtime]'.",
+        ),
     ],
 )
-def test_a_demo_whose_packages_are_not_installed_says_what_installs_them(command, monkeypatch, name, lacking, said):
+def test_a_demo_whose_packages_are_not_installed_says_what_installs_them(
+    command, monkeypatch, name, lacking, said
+):
     real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda one, *rest: None if one in lacking else real(one, *rest))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda one, *rest: None if one in lacking else real(one, *rest)
+    )
     done = command("demo", name)
     assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
     assert said in done.stderr
@@ -71,4 +93,4 @@ def test_a_demo_whose_packages_are_not_installed_says_what_installs_them(command
 def test_a_demo_that_is_none_is_one_line(command):
     done = command("demo", "nothing")
     assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
-    assert "understudy demo --list" in done.stderr
+    assert "offbook demo --list" in done.stderr

@@ -1,4 +1,4 @@
-"""`understudy serve`, as a process of its own: what it serves, and one line for whatever is wrong."""
+"""`offbook serve`, as a process of its own: what it serves, and one line for whatever is wrong."""
 
 import asyncio
 import contextlib
@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from offbook.runtime import UsageError
+from offbook.runtime.a2a import a2a_app
+from offbook.runtime.cli.commands import app
 from tests.doubles.a2a import ByHand, state_of, text_of
 from tests.doubles.agents import PlannedAgent
-from understudy.runtime import UsageError
-from understudy.runtime.a2a import a2a_app
-from understudy.runtime.cli.commands import app
 
 AGENTS = """
-from understudy.actors import Agent, ChatModelAgent
-from understudy.runtime import AgentEvent, ScriptedModel
-from understudy.runtime.a2a import a2a_app
+from offbook.actors import Agent, ChatModelAgent
+from offbook.runtime import AgentEvent, ScriptedModel
+from offbook.runtime.a2a import a2a_app
 
 class Says(Agent):
     async def run(self, input, context):
@@ -43,7 +43,7 @@ def agents(tmp_path):
 
 
 def command(folder, *args, **env):
-    return [sys.executable, "-m", "tests.programs.understudy_command", "serve", *args], {
+    return [sys.executable, "-m", "tests.programs.offbook_command", "serve", *args], {
         "cwd": folder,
         "env": {**os.environ, "PYTHONPATH": str(Path.cwd()), **env},
     }
@@ -68,9 +68,12 @@ def refused(agents, monkeypatch):
     return refused
 
 
-def test_without_its_extra_the_extra_is_named_though_another_one_has_installed_a_part_of_it(refused, monkeypatch):
-    monkeypatch.setitem(sys.modules, "a2a", None)  # as with the extra mcp alone, which installs sse_starlette and uvicorn, too
-    assert refused("agents.py").endswith("pip install 'understudy[a2a]'.")
+def test_without_its_extra_the_extra_is_named_though_another_one_has_installed_a_part_of_it(
+    refused, monkeypatch
+):
+    # As with the extra mcp alone, which installs sse_starlette and uvicorn, too.
+    monkeypatch.setitem(sys.modules, "a2a", None)
+    assert refused("agents.py").endswith("pip install 'offbook[a2a]'.")
     with pytest.raises(UsageError, match=r"a2a_app\(\) needs the package a2a-sdk"):
         a2a_app(PlannedAgent("says", []))
 
@@ -86,17 +89,17 @@ def test_what_is_wrong_is_one_line(refused):
         port = str(taken.getsockname()[1])
         for args, said in (
             (("nothing.py",), "there is no such file"),
-            (("no_module_of_that_name",), "no such module"),
+            (("no_module_of_that_name",), "no such file or module"),
             (("agents.py:nothing",), "has no 'nothing'"),
             (("agents.py:quiet",), "no description"),
-            (("agents.py:number",), "give an agent"),
+            (("agents.py:number",), "pass an agent"),
             (("broken.py",), "nothing_of_that_name"),
             (("raises.py",), "gone wrong"),
-            (("agents.py", "--token-env", "NOT_SET"), "NOT_SET: that variable is not set"),
+            (("agents.py", "--token-env", "NOT_SET"), "NOT_SET: this variable is not set"),
             (("agents.py", "--port", port), "cannot be used"),
             (("agents.py", "--host", "0.0.0.0"), "--token-env"),
             (("agents.py", "--store", "mysql://x"), "--store"),
-            (("agents.py:app", "--store", "x.db"), "is an app already"),
+            (("agents.py:app", "--store", "x.db"), "is already an app"),
         ):
             assert said in refused(*args), args
 
@@ -112,7 +115,9 @@ def test_debug_shows_where_an_error_comes_from(agents):
 @contextlib.contextmanager
 def process(folder, *args, **env):
     argv, options = command(folder, *args, "--port", "0", **env)
-    server = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    server = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
     try:
         line = server.stdout.readline()
         assert " is served at " in line, server.stderr.read()
@@ -128,7 +133,9 @@ def process(folder, *args, **env):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["agents.py", "agents.py:agent", "agents:agent", "agents.py:app"])
+@pytest.mark.parametrize(
+    "target", ["agents.py", "agents.py:agent", "agents:agent", "agents.py:app"]
+)
 def test_an_agent_is_served_from_a_file_or_a_module(run, agents, target):
     async def ask(url):
         async with ByHand(url) as client:
@@ -161,12 +168,18 @@ def test_tokens_come_from_the_environment_and_tasks_outlive_the_process(run, age
 @pytest.mark.slow
 def test_ctrl_c_ends_it_also_with_a_stream_open(run, agents):
     (agents / "slow.py").write_text(
-        AGENTS.replace('yield AgentEvent.say("said " + input.messages[-1].text)', "import asyncio; yield AgentEvent.say('x'); await asyncio.sleep(1e6)")
+        AGENTS.replace(
+            'yield AgentEvent.say("said " + input.messages[-1].text)',
+            "import asyncio; yield AgentEvent.say('x'); await asyncio.sleep(1e6)",
+        )
     )
 
     async def story(url, server):
         async with ByHand(url) as client:
-            async with client.streaming("SendStreamingMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}}) as events:
+            async with client.streaming(
+                "SendStreamingMessage",
+                {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}},
+            ) as events:
                 await anext(events)
                 server.send_signal(signal.SIGINT)
                 async for _ in events:

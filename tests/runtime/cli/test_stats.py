@@ -1,4 +1,4 @@
-"""`understudy stats` and `understudy console`: a running service through its console's address."""
+"""`offbook stats` and `offbook console`: a running service through its console's address."""
 
 import json
 import threading
@@ -6,8 +6,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from offbook.runtime.cli.live_stats import stats_lines
 from tests.doubles.commands import command
-from understudy.runtime.cli.live_stats import stats_lines
 
 __all__ = ["command"]
 
@@ -64,28 +64,31 @@ def service():
 
 def test_the_address_that_the_console_has_shown_is_all_that_is_needed(command, service):
     address, asked = service
-    done = command("stats", f"{address}/console/?token=t0k")
+    done = command("stats", f"{address}/console/#token=t0k")
     assert done.stdout.splitlines() == [
-        "shop: running, 1,234 actors, 5 messages wait",
-        "handled 98,765 (120 a second), restarts 1, dead letters 2",
+        "shop: running, 1,234 actors, 5 messages queued",
+        "handled 98,765 (120 per s), restarts 1, dead letters 2",
         "runs: 3 running, 50+ interrupted",
         "actors: 1,200 AgentActor, 34 RunSupervisor",
-        "  4 wait at /shop/slow",
-        "slowest: on_receive of /shop/slow held the loop for 250 ms",
+        "  4 queued at /shop/slow",
+        "slowest: on_receive of /shop/slow blocked the loop for 250 ms",
     ]
     assert asked == [("/console/api/stats", "Bearer t0k")]
 
 
 def test_json_is_what_the_service_says(command, service):
-    assert json.loads(command("stats", f"{service[0]}/console", "--token", "t0k", "--json").stdout) == STATS
+    assert (
+        json.loads(command("stats", f"{service[0]}/console", "--token", "t0k", "--json").stdout)
+        == STATS
+    )
 
 
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("/console/?token=wrong", "wants the token of the console"),
-        ("/other?token=t0k", "there is no console"),
-        ("/away?token=t0k", "302"),
+        ("/console/#token=wrong", "requires the console's token"),
+        ("/other#token=t0k", "there is no console"),
+        ("/away#token=t0k", "302"),
     ],
 )
 def test_what_is_wrong_with_an_address_is_one_line(command, service, path, said):
@@ -95,7 +98,13 @@ def test_what_is_wrong_with_an_address_is_one_line(command, service, path, said)
     assert "t0k" not in done.stderr
 
 
-@pytest.mark.parametrize(("address", "said"), [("http://127.0.0.1:1", "does not answer"), ("ftp://here", "give the address of a console")])
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://127.0.0.1:1", "does not answer"),
+        ("ftp://here", "ADDRESS must be the address of a console"),
+    ],
+)
 def test_an_address_that_is_none_is_one_line(command, address, said):
     done = command("stats", address)
     assert done.exit_code == 1

@@ -15,7 +15,11 @@ def shop(tmp_path, monkeypatch):
     def steps():
         """Each step that was begun: its run and its number."""
         ledger = tmp_path / "ledger"
-        return [tuple(line.split()[1:3]) for line in ledger.read_text().splitlines()] if ledger.exists() else []
+        return (
+            [tuple(line.split()[1:3]) for line in ledger.read_text().splitlines()]
+            if ledger.exists()
+            else []
+        )
 
     return steps
 

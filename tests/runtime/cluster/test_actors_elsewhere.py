@@ -1,13 +1,15 @@
-"""Actors that are spawned on other hosts: their refs, what they are asked, and that with their host they are gone."""
+"""Actors that are spawned on other hosts: their refs, what they are asked, and that with their host
+they are gone.
+"""
 
 import asyncio
 
 import pytest
 
-from tests.doubles.cluster import cluster_of
-from understudy.runtime import ActorDeadError, AskTimeout, UsageError
-from understudy.runtime.cluster import Cluster, HostLost, RemoteRef
-from understudy.runtime.codec.packing import pack, unpack
+from offbook.runtime import ActorDeadError, AskTimeout, UsageError
+from offbook.runtime.cluster import Cluster, HostLost, RemoteRef
+from offbook.runtime.codec.packing import pack, unpack
+from tests.doubles.cluster import Machines, cluster_of
 
 SHOP = "tests.programs.cluster_shop"
 
@@ -15,7 +17,7 @@ SHOP = "tests.programs.cluster_shop"
 def test_an_actor_is_spawned_asked_told_and_stopped(within):
     async def story():
         async with cluster_of() as (cluster, _):
-            ref = await cluster.spawn(f"{SHOP}:Counter", 5, key="visits")
+            ref = await cluster.spawn(f"{SHOP}:Counter", 5, near="visits")
             assert await ref.request(2, timeout=5) == 7
             ref.tell(1)
             await ref.send(1)
@@ -152,3 +154,37 @@ def test_an_actor_that_a_key_calls_is_there_when_it_is_asked_and_stops_when_it_w
             return await visits.request(1)
 
     assert within(story()) == 11
+
+
+def test_actors_near_one_string_are_on_one_host_and_the_former_name_of_near_says_so(within):
+    async def story():
+        async with cluster_of(3) as (cluster, _):
+            refs = [await cluster.spawn(f"{SHOP}:Counter", near="order-7") for _ in range(5)]
+            assert len({ref.host for ref in refs}) == 1
+            assert len({ref.id for ref in refs}) == 5
+            run = cluster.runner.query("1 hi", run_id="order-7")
+            await run
+            assert run.host == refs[0].host
+            with pytest.warns(DeprecationWarning, match=r"spawn\(near='order-7'\)"):
+                former = await cluster.spawn(f"{SHOP}:Counter", key="order-7")
+            assert former.host == run.host
+
+    within(story())
+
+
+def test_other_arguments_for_the_key_of_an_actor_that_runs_are_refused(within):
+    async def story():
+        machines = Machines()
+        async with cluster_of(machines=machines) as (cluster, _):
+            assert await cluster.actor(f"{SHOP}:Counter", 10, key="visits").request(1) == 11
+            async with Cluster("shop", None, 0, machines) as other:
+                for arguments, named in (((20,), {}), ((), {"start": 10}), ((), {})):
+                    visits = other.actor(f"{SHOP}:Counter", *arguments, key="visits", **named)
+                    with pytest.raises(UsageError, match="must be those that the actor of this"):
+                        await visits.request(1)
+                    with pytest.raises(UsageError, match="must be those that the actor of this"):
+                        await visits.send(1)
+                assert await other.actor(f"{SHOP}:Counter", 10, key="visits").request(1) == 12
+                assert await other.actor(f"{SHOP}:Counter", 20, key="others").request(1) == 21
+
+    within(story())

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from offbook.runtime.cluster import __main__ as command
+from offbook.runtime.cluster.on_ray import transport
 from tests.doubles.cluster import Machines, cluster_of
-from understudy.runtime.cluster import __main__ as command
-from understudy.runtime.cluster.on_ray import transport
 
 
 @pytest.fixture
@@ -34,7 +34,10 @@ def test_status_is_a_table_or_json(told):
     status, _, out = told("status")
     assert status == 0
     assert out.splitlines()[0].split()[:3] == ["name", "state", "version"]
-    assert [line.split()[:2] for line in out.splitlines()[1:]] == [["shop/0", "up"], ["shop/1", "up"]]
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [
+        ["shop/0", "up"],
+        ["shop/1", "up"],
+    ]
     status, _, out = told("status", "--json")
     assert [one["name"] for one in json.loads(out)["hosts"]] == ["shop/0", "shop/1"]
 
@@ -42,12 +45,24 @@ def test_status_is_a_table_or_json(told):
 def test_follow_shows_a_run_to_its_end(told):
     status, _, out = told("follow", "order-7")
     assert status == 0
-    assert out.splitlines() == ["[Shop] 0: 2 hi", "[Shop] 1: 2 hi", "[Shop] done: 2 hi", "order-7: completed"]
+    assert out.splitlines() == [
+        "[Shop] 0: 2 hi",
+        "[Shop] 1: 2 hi",
+        "[Shop] done: 2 hi",
+        "order-7: completed",
+    ]
 
 
 @pytest.mark.parametrize(
     ("words", "hosts"),
-    [(("scale", "3"), ["shop/0", "shop/1", "shop/2"]), (("drain", "shop/0"), ["shop/1"]), (("roll", "2"), ["shop/2", "shop/3"]), (("stop",), [])],
+    [
+        (("scale", "3"), ["shop/0", "shop/1", "shop/2"]),
+        (("drain", "shop/0"), ["shop/1"]),
+        (("drain", "--here"), []),
+        (("drain", "--node", "another"), ["shop/0", "shop/1"]),
+        (("roll", "2"), ["shop/2", "shop/3"]),
+        (("stop",), []),
+    ],
 )
 def test_hosts_come_and_go(told, words, hosts):
     status, found, _ = told(*words)

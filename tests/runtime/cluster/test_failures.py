@@ -1,14 +1,18 @@
-"""What fails in a cluster, and what happens then: the rows of the failure matrix of docs/guides/scaling.md, without Ray."""
+"""What fails in a cluster, and what happens then: the rows of the failure matrix of
+docs/guides/scaling.md, without Ray.
+"""
 
 import asyncio
+import sqlite3
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from offbook.runtime import AgentEvent, MessageDelta, ModelRetry, RunStatus
+from offbook.runtime.cluster import Cluster, ClusterError, HostLost
 from tests.doubles.cluster import Machines, cluster_of
-from understudy.runtime import AgentEvent, MessageDelta, ModelRetry, RunStatus
-from understudy.runtime.cluster import Cluster, ClusterError, HostLost
 
 UNKEPT = "tests.programs.cluster_shop:unkept"
 
@@ -19,7 +23,7 @@ def slow_steps(monkeypatch):
 
 
 async def killed_in_the_middle(cluster, machines, run, **how):
-    """The texts of a run whose host is killed after its third event, and how long it stood still."""
+    """The texts of a run whose host is killed after its third event, and its longest pause."""
     texts, seqs, stood = [], [], 0.0
     async for event in run:
         texts.append(event.text)
@@ -56,7 +60,10 @@ def test_g16_many_runs_and_sessions_go_on_when_a_host_is_killed(within, shop):
     async def story():
         async with cluster_of(3) as (cluster, machines):
             runs = [cluster.runner.query("10 hi", run_id=f"r{number}") for number in range(15)]
-            runs += [cluster.session(f"s{number}").query("10 hi", run_id=f"t{number}") for number in range(15)]
+            runs += [
+                cluster.session(f"s{number}").query("10 hi", run_id=f"t{number}")
+                for number in range(15)
+            ]
             tasks = [asyncio.ensure_future(awaited(run)) for run in runs]
             while len(shop()) < 60:
                 await asyncio.sleep(0.01)
@@ -86,7 +93,9 @@ def test_g16_a_run_that_is_not_kept_ends_once_with_host_lost(within):
     assert within(story()) is RunStatus.FAILED
 
 
-def test_g18_a_host_that_is_stopped_is_noticed_ended_and_writes_nothing_when_it_goes_on(within, shop):
+def test_g18_a_host_that_is_stopped_is_noticed_ended_and_writes_nothing_when_it_goes_on(
+    within, shop
+):
     async def story():
         async with cluster_of(2) as (cluster, machines):
             run = cluster.runner.query("12 hi")
@@ -100,7 +109,9 @@ def test_g18_a_host_that_is_stopped_is_noticed_ended_and_writes_nothing_when_it_
                 await asyncio.sleep(0.02)
             records = await stored(machines, run.id)
             await asyncio.to_thread(stopped.go_on)
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(stopped.life.end(), stopped.loop))
+            await asyncio.wrap_future(
+                asyncio.run_coroutine_threadsafe(stopped.life.end(), stopped.loop)
+            )
             assert await stored(machines, run.id) == records
             return texts, result
 
@@ -109,11 +120,48 @@ def test_g18_a_host_that_is_stopped_is_noticed_ended_and_writes_nothing_when_it_
     assert result.status is RunStatus.COMPLETED
 
 
+class HoldsTheStore(Machines):
+    """A stopped process may be in the middle of a transaction: what it locks is free at its end."""
+
+    held = None
+
+    def hold(self, path):
+        self.held = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self.held.execute("BEGIN IMMEDIATE")
+
+    def kill(self, machine, *, again=None):
+        if machine.frozen and self.held is not None:
+            self.held.close()
+        super().kill(machine, again=again)
+
+
+def test_g18_a_host_that_is_stopped_while_it_holds_the_store_is_ended(within, tmp_path):
+    async def story():
+        limits = {"lease_seconds": 20.0, "hang_seconds": 1.5}
+        async with cluster_of(2, machines=HoldsTheStore(), limits=limits) as (cluster, machines):
+            run = cluster.runner.query("12 hi")
+            texts = []
+            async for event in run:
+                texts.append(event.text)
+                if len(texts) == 3:
+                    await asyncio.to_thread(machines.freeze, run.host)
+                    await asyncio.to_thread(machines.hold, tmp_path / "runs.db")
+            return texts
+
+    assert within(story()) == [*(f"{number}: 12 hi" for number in range(12)), "done: 12 hi"]
+
+
 async def stored(machines, run_id):
     """What the store has of a run, as a host that is well reads it."""
-    machine = next(one for one in machines.by_name.values() if one is not None and not one.gone and one.life._host is not None)
+    machine = next(
+        one
+        for one in machines.by_name.values()
+        if one is not None and not one.gone and one.life._host is not None
+    )
     store = machine.life._host.takeover._store
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(store.read(f"understudy:journal:{run_id}"), machine.loop))
+    return await asyncio.wrap_future(
+        asyncio.run_coroutine_threadsafe(store.read(f"offbook:journal:{run_id}"), machine.loop)
+    )
 
 
 def test_g13_a_host_whose_owner_was_revoked_begins_another_life(within):
@@ -127,7 +175,11 @@ def test_g13_a_host_whose_owner_was_revoked_begins_another_life(within):
                     machine = machines.by_name[run.host]
                     first = machine.life.board.incarnation
                     host = machine.life._host
-                    await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(host.takeover._revoke(host.name, host.incarnation), machine.loop))
+                    await asyncio.wrap_future(
+                        asyncio.run_coroutine_threadsafe(
+                            host.takeover._revoke(host.name, host.incarnation), machine.loop
+                        )
+                    )
             while machine.life.board.incarnation == first or machine.life.board.state != "up":
                 await asyncio.sleep(0.02)
             return texts
@@ -136,7 +188,9 @@ def test_g13_a_host_whose_owner_was_revoked_begins_another_life(within):
 
 
 async def moved_on(cluster, machines, fault, *, break_readers):
-    """The texts of a run that goes on elsewhere when, after its third event, nothing gets through between its client and its host."""
+    """The texts of a run that goes on elsewhere when, after its third event, nothing gets through
+    between its client and its host.
+    """
     run = cluster.runner.query("15 hi")
     texts = []
     async for event in run:
@@ -148,12 +202,16 @@ async def moved_on(cluster, machines, fault, *, break_readers):
             if break_readers:
                 machines.by_name[first].break_readers()
     assert run.host != first
-    assert machines.by_name[first].life.board.incarnation == incarnation, "it lives, and was left in peace"
+    assert machines.by_name[first].life.board.incarnation == incarnation, (
+        "it lives, and was left in peace"
+    )
     fault.clear()
     return texts
 
 
-def test_g18_a_client_that_cannot_reach_a_host_is_served_by_another_one_that_does_not_take_over(within, shop):
+def test_g18_a_client_that_cannot_reach_a_host_is_served_by_another_one_that_does_not_take_over(
+    within, shop
+):
     async def story():
         async with cluster_of(2) as (cluster, machines):
             return await moved_on(cluster, machines, machines.cut, break_readers=True)
@@ -162,7 +220,9 @@ def test_g18_a_client_that_cannot_reach_a_host_is_served_by_another_one_that_doe
     assert len(shop()) == 15, "nothing was done twice"
 
 
-def test_g18_a_run_goes_on_elsewhere_when_the_way_to_its_host_falls_silent_and_its_stream_of_events_never_ends(within, shop):
+def test_g18_a_run_continues_elsewhere_when_its_host_falls_silent_and_its_events_never_end(
+    within, shop
+):
     async def story():
         async with cluster_of(2) as (cluster, machines):
             return await moved_on(cluster, machines, machines.silent, break_readers=False)
@@ -207,7 +267,9 @@ def test_g18_a_call_ends_when_no_host_can_be_reached(within):
 
 
 class Silent:
-    """A client on a loop of its own, which may stop: as if its process were stopped, or its machine away."""
+    """A client on a loop of its own, which may stop: as if its process were stopped, or its machine
+    away.
+    """
 
     def __init__(self, machines):
         self.loop, self.machines = asyncio.new_event_loop(), machines
@@ -236,8 +298,12 @@ class Silent:
         self.loop.close()
 
 
-@pytest.mark.parametrize(("factory", "goes_on"), [("tests.programs.cluster_shop:host", True), (UNKEPT, False)])
-def test_the_runs_of_a_client_that_says_nothing_any_more_go_on_if_they_are_kept(within, shop, factory, goes_on):
+@pytest.mark.parametrize(
+    ("factory", "goes_on"), [("tests.programs.cluster_shop:host", True), (UNKEPT, False)]
+)
+def test_the_runs_of_a_client_that_says_nothing_any_more_go_on_if_they_are_kept(
+    within, shop, factory, goes_on
+):
     async def begin(cluster):
         async for _event in cluster.runner.query("60 hi", run_id="its"):
             cluster.kept = asyncio.ensure_future(asyncio.Event().wait())
@@ -253,7 +319,9 @@ def test_the_runs_of_a_client_that_says_nothing_any_more_go_on_if_they_are_kept(
                 await asyncio.sleep(0.01)
             await asyncio.to_thread(silent.stop)
             host = machines.by_name["shop/0"].life._host
-            while host.clients.find(silent.cluster._routes.client) is not None or (not goes_on and len(host.runs)):
+            while host.clients.find(silent.cluster._routes.client) is not None or (
+                not goes_on and len(host.runs)
+            ):
                 await asyncio.sleep(0.02)
             done = len(shop())
             text = (await cluster.follow("its")).text if goes_on else ""
@@ -273,22 +341,40 @@ def test_a_run_that_nobody_awaits_yet_does_not_keep_others_of_its_session_waitin
             texts = [(await run).text for run in reversed(runs)]
             return texts, [event.text async for event in cluster.session("ada").query("2 more")]
 
-    assert within(story()) == (["done: 1 2", "done: 1 1", "done: 1 0"], ["0: 2 more", "1: 2 more", "done: 2 more"])
+    assert within(story()) == (
+        ["done: 1 2", "done: 1 1", "done: 1 0"],
+        ["0: 2 more", "1: 2 more", "done: 2 more"],
+    )
 
 
 def test_two_clients_with_different_lists_never_make_a_step_twice(within, shop):
     async def story():
         machines = Machines()
-        async with cluster_of(3, machines=machines) as (cluster, _), Cluster("shop", None, 0, machines) as other:
+        async with (
+            cluster_of(3, machines=machines) as (cluster, _),
+            Cluster("shop", None, 0, machines) as other,
+        ):
             routes = other._routes
             for name in routes.hosts.names()[:2]:
                 routes._down[name] = None  # it believes that there is one host
-            runs = [door.runner.query("5 hi", run_id=f"r{number % 10}") for number in range(20) for door in (cluster, other)]
+            runs = [
+                door.runner.query("5 hi", run_id=f"r{number % 10}")
+                for number in range(20)
+                for door in (cluster, other)
+            ]
             texts = [(await run).text for run in runs]
-            sessions = [door.session("ada").query(f"2 {number}") for number in range(5) for door in (cluster, other)]
+            sessions = [
+                door.session("ada").query(f"2 {number}")
+                for number in range(5)
+                for door in (cluster, other)
+            ]
             for run in sessions:
                 await run
-            said = [message.text for message in await cluster.session("ada").history() if message.role == "user"]
+            said = [
+                message.text
+                for message in await cluster.session("ada").history()
+                if message.role == "user"
+            ]
             return texts, sorted(said)
 
     texts, said = within(story())
@@ -298,10 +384,16 @@ def test_two_clients_with_different_lists_never_make_a_step_twice(within, shop):
 
 
 def test_what_was_streamed_of_a_message_is_void_when_its_host_is_lost():
-    from understudy.runtime.cluster.client.run import ClusterRun
+    from offbook.runtime.cluster.client.run import ClusterRun
 
     run = object.__new__(ClusterRun)
-    run.id, run._piece, run._piece_of, run._last_seq, run._moves = "r", None, None, 0, 0
+    run.id, run._piece, run._piece_of, run._last_seq, run._entry = (
+        "r",
+        None,
+        None,
+        0,
+        SimpleNamespace(moves=0),
+    )
     one, other = object(), object()
     piece = AgentEvent("A", ("A",), None, MessageDelta("half"), seq=0)
     assert [event.text for event in run._new([piece], one)] == ["half"]
@@ -313,9 +405,14 @@ def test_what_was_streamed_of_a_message_is_void_when_its_host_is_lost():
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["well", "killed"])
-def test_a_run_that_waits_is_resumed_from_any_client_and_goes_on_when_its_host_is_killed(within, killed):
+def test_a_run_that_waits_is_resumed_from_any_client_and_goes_on_when_its_host_is_killed(
+    within, killed
+):
     async def story():
-        async with cluster_of(2, factory="tests.programs.cluster_shop:waits") as (cluster, machines):
+        async with cluster_of(2, factory="tests.programs.cluster_shop:waits") as (
+            cluster,
+            machines,
+        ):
             waiting = await cluster.runner.query("hi", run_id="asks")
             assert [one.info for one in waiting.interrupts] == ["May I?"]
             run = cluster.runner.resume("asks", data="yes")

@@ -1,16 +1,23 @@
-"""The list of the hosts in the store: two that change it at once both get in, and it never goes back."""
+"""The list of the hosts in the store: two that change it at once both get in, and it never goes
+back.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.runtime import CheckpointError, MemoryStore
-from understudy.runtime.cluster.host_list import HostList, ListKeeper, Member
+from offbook.runtime import CheckpointError, MemoryStore
+from offbook.runtime.cluster.host_list import HostList, ListKeeper, Member
 
 
 async def all_join(store, count):
     keepers = [ListKeeper(store, "shop") for _ in range(count)]
-    await asyncio.gather(*(keeper.change(lambda hosts, n=n: hosts.put(Member(f"shop/{n}"))) for n, keeper in enumerate(keepers)))
+    await asyncio.gather(
+        *(
+            keeper.change(lambda hosts, n=n: hosts.put(Member(f"shop/{n}")))
+            for n, keeper in enumerate(keepers)
+        )
+    )
     return await ListKeeper(store, "shop").read()
 
 
@@ -25,7 +32,7 @@ def test_hosts_that_join_at_once_are_all_in_the_list(run, store_of, kind):
 def test_old_versions_do_not_stay(run, store_of):
     store = store_of("memory")
     run(all_join(store, 20))
-    assert len(run(store.keys("understudy:cluster:"))) <= 5
+    assert len(run(store.keys("offbook:cluster:"))) <= 5
 
 
 def test_a_change_to_the_same_writes_nothing(run, store_of):
@@ -59,7 +66,15 @@ def test_a_host_that_is_draining_is_in_the_list_and_has_no_place():
     assert HostList.of(hosts.data()) == hosts
 
 
-@pytest.mark.parametrize("data", [None, {}, {"format": 9, "number": 1, "members": []}, {"format": 1, "number": 1, "members": [1]}])
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        {},
+        {"format": 9, "number": 1, "members": []},
+        {"format": 1, "number": 1, "members": [1]},
+    ],
+)
 def test_a_damaged_or_newer_list_is_told(data):
     with pytest.raises(CheckpointError):
         HostList.of(data)

@@ -1,11 +1,13 @@
-"""A link between a client and a host: whatever is lost, late or sent twice on the way, each request is taken once and in order, and each has its reply."""
+"""A link between a client and a host: whatever is lost, late or sent twice on the way, each request
+is taken once and in order, and each has its reply.
+"""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.runtime import CheckpointError
-from understudy.runtime.cluster.link_order import Inbox, Outbox, Reply, read_replies
+from offbook.runtime import CheckpointError
+from offbook.runtime.cluster.link_order import Inbox, Outbox, Reply, read_replies
 
 
 class Wire:

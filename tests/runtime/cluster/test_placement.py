@@ -1,10 +1,12 @@
-"""Where a key belongs: everybody who knows the same hosts agrees, and a host that comes or goes moves its share alone."""
+"""Where a key belongs: everybody who knows the same hosts agrees, and a host that comes or goes
+moves its share alone.
+"""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.runtime.cluster.placement import Placement
+from offbook.runtime.cluster.placement import Placement
 
 NAMES = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=12, unique=True)
 

@@ -5,9 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from offbook.runtime import (
+    CheckpointNotFound,
+    Options,
+    RunStatus,
+    SessionBusy,
+    SystemDraining,
+    UsageError,
+    keep_last,
+)
+from offbook.runtime.cluster import ClusterBusy
+from offbook.runtime.cluster.host.runs import HostRuns
 from tests.doubles.cluster import cluster_of
-from understudy.runtime import CheckpointNotFound, Options, RunStatus, SessionBusy, UsageError, keep_last
-from understudy.runtime.cluster import ClusterBusy
 
 
 def texts(events):
@@ -24,7 +33,12 @@ def test_a_run_is_awaited_or_its_events_are_read(within):
 
     result, events, same, run = within(story())
     assert result.text == "done: 2 hi"
-    assert texts(result.events) == texts(events) == texts(same.events) == ["0: 2 hi", "1: 2 hi", "done: 2 hi"]
+    assert (
+        texts(result.events)
+        == texts(events)
+        == texts(same.events)
+        == ["0: 2 hi", "1: 2 hi", "done: 2 hi"]
+    )
     assert [event.seq for event in events] == [1, 2, 3]
     assert {event.run_id for event in events} == {run.id}
     assert run.status is RunStatus.COMPLETED
@@ -34,16 +48,29 @@ def test_a_session_is_one_conversation_from_whichever_client(within):
     async def story():
         async with cluster_of() as (cluster, _):
             await cluster.session("ada").query("hello")
-            await cluster.session("ada", policy=keep_last(4)).query("again", session_values={"n": 1})
-            await cluster.session("ada", policy="tests.programs.cluster_shop:last_two").query("more")
+            await cluster.session("ada", policy=keep_last(4)).query(
+                "again", session_values={"n": 1}
+            )
+            await cluster.session("ada", policy="tests.programs.cluster_shop:last_two").query(
+                "more"
+            )
             said = [message.text for message in await cluster.session("ada").history()]
             values = await cluster.session("ada").values()
             await cluster.session("ada").clear()
             return said, values, await cluster.session("ada").history()
 
     said, values, cleared = within(story())
-    assert said == ["hello", "done: hello", "again", "done: again", "more", "done: more"] or said[::3][:1] == ["hello"]
-    assert [text for text in said if not text[0].isdigit()] == ["hello", "done: hello", "again", "done: again", "more", "done: more"]
+    assert said == ["hello", "done: hello", "again", "done: again", "more", "done: more"] or said[
+        ::3
+    ][:1] == ["hello"]
+    assert [text for text in said if not text[0].isdigit()] == [
+        "hello",
+        "done: hello",
+        "again",
+        "done: again",
+        "more",
+        "done: more",
+    ]
     assert values == {"n": 1}
     assert cleared == ()
 
@@ -54,13 +81,71 @@ def test_g14_messages_of_one_client_to_one_session_are_worked_on_in_the_order_se
             machines.fault = lambda host, number: ("pass", "late", "twice")[number % 3]
             runs = []
             for number in range(30):
-                runs.append(cluster.session("ada").query(f"m{number} " + "x" * (5_000 if number % 5 == 0 else 1)))
+                runs.append(
+                    cluster.session("ada").query(
+                        f"m{number} " + "x" * (5_000 if number % 5 == 0 else 1)
+                    )
+                )
                 if number % 4 == 0:
                     await asyncio.sleep(0)
             await asyncio.gather(*(awaited(run) for run in runs))
-            return [message.text.split()[0] for message in await cluster.session("ada").history() if message.role == "user"]
+            return [
+                message.text.split()[0]
+                for message in await cluster.session("ada").history()
+                if message.role == "user"
+            ]
 
     assert within(story()) == [f"m{number}" for number in range(30)]
+
+
+@pytest.fixture(params=[SystemDraining, CheckpointNotFound], ids=["draining", "taken back"])
+def sent_on_once(request, monkeypatch):
+    """Have the host send a run on, once: it is drained, or another one was before the run began."""
+
+    def once(run_id):
+        begin, sent_on = HostRuns._begin, []
+
+        def _begin(self, play):
+            if play.run_id == run_id and play.request.kind == "run" and not sent_on:
+                sent_on.append(run_id)
+                raise request.param("as asked")
+            return begin(self, play)
+
+        monkeypatch.setattr(HostRuns, "_begin", _begin)
+        return sent_on
+
+    return once
+
+
+def test_g14_messages_behind_one_that_is_sent_on_do_not_overtake_it(within, sent_on_once):
+    sent_on = sent_on_once("m7")
+
+    async def story():
+        async with cluster_of(1) as (cluster, _):
+            runs = []
+            for number in range(60):
+                runs.append(cluster.session("ada").query(f"m{number}", run_id=f"m{number}"))
+                if number % 3 == 0:
+                    await asyncio.sleep(0.002)
+            await asyncio.gather(*(awaited(run) for run in runs))
+            history = await cluster.session("ada").history()
+            return [message.text for message in history if message.role == "user"]
+
+    assert within(story()) == [f"m{number}" for number in range(60)]
+    assert sent_on == ["m7"]
+
+
+def test_g17_a_follower_of_a_run_that_is_sent_on_before_it_begins_follows_it(within, sent_on_once):
+    sent_on = sent_on_once("r")
+
+    async def story():
+        async with cluster_of(1) as (cluster, _):
+            run = cluster.runner.query("2 hi", run_id="r")
+            followed = [cluster.follow("r") for _ in range(3)]
+            return [(await one).text for one in (run, *followed)]
+
+    assert within(story()) == ["done: 2 hi"] * 4
+    assert sent_on == ["r"]
 
 
 async def awaited(run):
@@ -72,8 +157,15 @@ def test_a_batch_that_is_lost_is_sent_again_and_its_runs_begin_once(within, shop
         async with cluster_of(1) as (cluster, machines):
             await cluster.runner.query("hi")
             lost = []
-            machines.fault = lambda host, number: "lose" if not lost and not lost.append(number) else "pass"
-            return await asyncio.gather(*(awaited(cluster.runner.query("2 again", run_id=f"r{number}")) for number in range(3)))
+            machines.fault = lambda host, number: (
+                "lose" if not lost and not lost.append(number) else "pass"
+            )
+            return await asyncio.gather(
+                *(
+                    awaited(cluster.runner.query("2 again", run_id=f"r{number}"))
+                    for number in range(3)
+                )
+            )
 
     assert [one.text for one in within(story())] == ["done: 2 again"] * 3
     assert len(shop()) == len(set(shop()))
@@ -153,7 +245,10 @@ def test_a_host_that_has_as_much_to_do_as_it_may_says_when_to_come_again(within,
 
 def test_events_come_as_fast_as_they_are_read_and_no_faster(within):
     async def story():
-        async with cluster_of(1, factory="tests.programs.cluster_shop:streams") as (cluster, machines):
+        async with cluster_of(1, factory="tests.programs.cluster_shop:streams") as (
+            cluster,
+            machines,
+        ):
             run = cluster.runner.query("20000", streaming=True)
             seen, ahead = 0, 0
             async for event in run:
@@ -177,8 +272,15 @@ def test_what_cannot_travel_is_refused_at_once(within):
 
     async def story():
         async with cluster_of(1) as (cluster, _):
-            for given in ({"context": object()}, {"session_values": {"a": object()}}, {"options": Own(a=1)}, {"options": Options(a=object())}):
-                with pytest.raises(UsageError, match=r"goes to another process|another machine|options="):
+            for given in (
+                {"context": object()},
+                {"session_values": {"a": object()}},
+                {"options": Own(a=1)},
+                {"options": Options(a=object())},
+            ):
+                with pytest.raises(
+                    UsageError, match=r"goes to another process|another machine|options="
+                ):
                     cluster.runner.query("hi", **given)
             with pytest.raises(UsageError, match="module:function"):
                 cluster.session("ada", policy=lambda messages: messages)
@@ -186,7 +288,9 @@ def test_what_cannot_travel_is_refused_at_once(within):
                 await cluster.session("ada", policy="os:getcwd").query("hi")
             with pytest.raises(UsageError, match="timeout"):
                 cluster.runner.query("hi", timeout=0)
-            return (await cluster.runner.query("hi", context={"tenant": 7}, options=Options(a=1))).text
+            return (
+                await cluster.runner.query("hi", context={"tenant": 7}, options=Options(a=1))
+            ).text
 
     assert within(story()) == "done: hi"
 
@@ -201,17 +305,16 @@ def test_runs_that_are_not_kept_bear_the_id_that_their_client_knows(within):
 
 
 def test_the_example_of_a_cluster_is_one(within, monkeypatch, tmp_path):
-    """What it does on Ray, without Ray; and its file for Kubernetes can be read."""
+    """What it does on Ray, without Ray. Its manifests for Kubernetes: test_kuberay.py."""
     folder = Path(__file__).parents[3] / "examples" / "cluster"
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
     async def story():
         async with cluster_of(factory="shop:host") as (cluster, _):
-            return [(await cluster.session("user-42").query(text)).text for text in ("Hello!", "And tomorrow?")]
+            return [
+                (await cluster.session("user-42").query(text)).text
+                for text in ("Hello!", "And tomorrow?")
+            ]
 
     assert within(story()) == ["You said: Hello!", "You said: And tomorrow?"]
-    yaml = pytest.importorskip("yaml")
-    job = yaml.safe_load((folder / "raycluster.yaml").read_text())
-    assert job["spec"]["entrypoint"].endswith("shop.py --stay")
-    assert job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["env"]

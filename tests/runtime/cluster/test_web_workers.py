@@ -1,4 +1,6 @@
-"""Without a cluster: three web workers that share one PostgreSQL, under load, while they are killed and replaced. No message is lost, and none is worked on twice."""
+"""Without a cluster: three web workers that share one PostgreSQL, under load, while they are killed
+and replaced. No message is lost, and none is worked on twice.
+"""
 
 import asyncio
 import itertools
@@ -28,7 +30,9 @@ class Workers:
 
     async def start(self):
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
-        process = await asyncio.create_subprocess_exec(sys.executable, str(PROGRAM), *self.arguments, stdout=asyncio.subprocess.PIPE, env=env)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(PROGRAM), *self.arguments, stdout=asyncio.subprocess.PIPE, env=env
+        )
         port = int(await process.stdout.readline())
         self.at.append((process, port))
 
@@ -58,7 +62,9 @@ async def converse(http, workers, session):
         while True:
             url = f"http://127.0.0.1:{workers.next()}/sessions/{session}"
             try:
-                async with http.post(url, params={"text": f"m{number}", "id": f"{session}-{number}"}) as reply:
+                async with http.post(
+                    url, params={"text": f"m{number}", "id": f"{session}-{number}"}
+                ) as reply:
                     if reply.status == 200:
                         assert await reply.text() == f"done: m{number}"
                         break
@@ -72,7 +78,10 @@ async def under_load(dsn, ledger):
     try:
         await asyncio.gather(*(workers.start() for _ in range(3)))
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as http:
-            talks = [asyncio.ensure_future(converse(http, workers, f"web{number}")) for number in range(SESSIONS)]
+            talks = [
+                asyncio.ensure_future(converse(http, workers, f"web{number}"))
+                for number in range(SESSIONS)
+            ]
             for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
                 before = len(ledger.read_text().splitlines()) if ledger.exists() else 0
                 while not ledger.exists() or len(ledger.read_text().splitlines()) < before + 20:
@@ -83,19 +92,25 @@ async def under_load(dsn, ledger):
             await asyncio.gather(*talks)
             histories = []
             for number in range(SESSIONS):
-                async with http.get(f"http://127.0.0.1:{workers.next()}/sessions/web{number}") as reply:
+                async with http.get(
+                    f"http://127.0.0.1:{workers.next()}/sessions/web{number}"
+                ) as reply:
                     histories.append(await reply.json())
             return histories
     finally:
         await workers.end()
 
 
-def test_three_workers_are_killed_and_replaced_under_load_and_no_message_is_lost(run, postgres_server, tmp_path):
+def test_three_workers_are_killed_and_replaced_under_load_and_no_message_is_lost(
+    run, postgres_server, tmp_path
+):
     ledger = tmp_path / "ledger"
     histories = run(under_load(postgres_server.dsn, ledger))
     assert histories == [[f"m{number}" for number in range(MESSAGES)]] * SESSIONS
     steps = Counter(tuple(line.split()[:2]) for line in ledger.read_text().splitlines())
     assert len(steps) == SESSIONS * MESSAGES * STEPS
-    assert max(steps.values()) <= 3, "a step is made again only by who takes over from a worker that was killed during it"
+    assert max(steps.values()) <= 3, (
+        "a step is made again only by who takes over from a worker that was killed during it"
+    )
     again = sum(steps.values()) - len(steps)
     assert again <= 3 * SESSIONS

@@ -1,8 +1,12 @@
-"""Values go into bytes and come back the same, with their own types; what cannot is refused with the place where it is."""
+"""Values go into bytes and come back the same, with their own types; what cannot is refused with
+the place where it is.
+"""
 
 import dataclasses
 import enum
 import math
+import subprocess
+import sys
 import threading
 import uuid
 from dataclasses import InitVar, dataclass, field
@@ -16,12 +20,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.runtime.codec.packing import pack, register_type, unpack
-from understudy.runtime.data.chat import FilePart, ImagePart, Message, MessageDelta, TextPart, ToolCall, ToolCallDelta, Usage
-from understudy.runtime.data.events import AgentEvent, BreakLoop, CustomAction, Exit, Interrupted, TransferToAgent
-from understudy.runtime.data.interrupt import AddressStep, InterruptContext
-from understudy.runtime.errors import CheckpointError, UsageError
-from understudy.runtime.models.protocol import ModelSettings, ToolSpec
+from offbook.runtime.codec.packing import pack, register_type, unpack
+from offbook.runtime.data.chat import (
+    FilePart,
+    ImagePart,
+    Message,
+    MessageDelta,
+    TextPart,
+    ToolCall,
+    ToolCallDelta,
+    Usage,
+)
+from offbook.runtime.data.events import (
+    AgentEvent,
+    BreakLoop,
+    CustomAction,
+    Exit,
+    Interrupted,
+    TransferToAgent,
+)
+from offbook.runtime.data.interrupt import AddressStep, InterruptContext
+from offbook.runtime.data.value import table_of
+from offbook.runtime.errors import CheckpointError, UsageError
+from offbook.runtime.models.protocol import ModelSettings, ToolSpec
 
 
 @register_type(name="test.Color")
@@ -99,7 +120,14 @@ class Numbers(pydantic.RootModel[list[int]]):
     pass
 
 
-ZONES = st.none() | st.sampled_from([UTC, timezone(timedelta(hours=2)), timezone(timedelta(minutes=-90), "odd"), ZoneInfo("Europe/Paris")])
+ZONES = st.none() | st.sampled_from(
+    [
+        UTC,
+        timezone(timedelta(hours=2)),
+        timezone(timedelta(minutes=-90), "odd"),
+        ZoneInfo("Europe/Paris"),
+    ]
+)
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),
@@ -118,7 +146,13 @@ SCALARS = st.one_of(
     st.complex_numbers(allow_nan=False),
     st.sampled_from([*Color, *Level, *Word, Rights.READ | Rights.WRITE, Rights(0)]),
 )
-KEYS = st.recursive(SCALARS, lambda inner: st.tuples(inner, inner) | st.builds(Item, inner, inner) | st.frozensets(inner, max_size=3), max_leaves=4)
+KEYS = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.tuples(inner, inner) | st.builds(Item, inner, inner) | st.frozensets(inner, max_size=3)
+    ),
+    max_leaves=4,
+)
 
 
 def carts(inner):
@@ -141,7 +175,11 @@ VALUES = st.recursive(
         st.builds(Item, inner, inner),
         st.builds(Point, inner, inner),
         carts(inner),
-        st.builds(lambda x, n: Order(owner=Derived(number=n, more="m"), Count=n, anything=x, beside=x), inner, st.integers()),
+        st.builds(
+            lambda x, n: Order(owner=Derived(number=n, more="m"), Count=n, anything=x, beside=x),
+            inner,
+            st.integers(),
+        ),
     ),
     max_leaves=12,
 )
@@ -155,8 +193,8 @@ def same(one, other):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict):
         return one == other and all(same(item, other[key]) for key, item in one.items())
-    if dataclasses.is_dataclass(one):
-        return all(same(getattr(one, item.name), getattr(other, item.name)) for item in dataclasses.fields(one))
+    if (table := table_of(one)) is not None:
+        return same(table, table_of(other))
     if isinstance(one, pydantic.BaseModel):
         return same(dict(one), dict(other)) and one.model_fields_set == other.model_fields_set
     if isinstance(one, datetime):
@@ -190,27 +228,60 @@ def test_a_time_zone_keeps_its_kind_and_the_fold():
     assert unpack(pack(date(1, 1, 1))) == date(1, 1, 1)
 
 
-CONTEXT = InterruptContext("i", (AddressStep("agent", "a"), AddressStep("tool", "t", "1")), {"why": (1,)}, parent=InterruptContext("p", ()))
+CONTEXT = InterruptContext(
+    "i",
+    (AddressStep("agent", "a"), AddressStep("tool", "t", "1")),
+    {"why": (1,)},
+    parent=InterruptContext("p", ()),
+)
 MESSAGE = Message(
-    "assistant", (TextPart("a"), ImagePart(data=b"x", media_type="image/png"), FilePart("http://x", name="f")), (ToolCall("1", "f", "{}"),), usage=Usage(1, 2)
+    "assistant",
+    (TextPart("a"), ImagePart(data=b"x", media_type="image/png"), FilePart("http://x", name="f")),
+    (ToolCall("1", "f", "{}"),),
+    usage=Usage(1, 2),
 )
 
 
 @pytest.mark.parametrize(
-    "action", [None, Exit(), Interrupted((CONTEXT,)), TransferToAgent("b"), BreakLoop("a", done=True, iteration=2), CustomAction(Item("x"))]
+    "action",
+    [
+        None,
+        Exit(),
+        Interrupted((CONTEXT,)),
+        TransferToAgent("b"),
+        BreakLoop("a", done=True, iteration=2),
+        CustomAction(Item("x")),
+    ],
 )
 def test_events_come_back_with_all_that_is_in_them(action):
-    event = AgentEvent("a", ("a", "b"), MESSAGE, MessageDelta("x", tool_calls=(ToolCallDelta(0, "1"),)), Item("out"), action, None, 3, 1.5, "run", "inv")
+    event = AgentEvent(
+        "a",
+        ("a", "b"),
+        MESSAGE,
+        MessageDelta("x", tool_calls=(ToolCallDelta(0, "1"),)),
+        Item("out"),
+        action,
+        None,
+        3,
+        1.5,
+        "run",
+        "inv",
+    )
     assert same(event, unpack(pack(event)))
 
 
 def test_settings_and_tools_come_back():
-    value = [ModelSettings(temperature=0.5, extra={"a": 1}), ToolSpec("t", parameters={"type": "object"})]
+    value = [
+        ModelSettings(temperature=0.5, extra={"a": 1}),
+        ToolSpec("t", parameters={"type": "object"}),
+    ]
     assert same(value, unpack(pack(value)))
 
 
 def test_models_keep_the_types_of_what_is_in_them():
-    order = Order(owner=Derived(number=1, more="x"), item=Item("i"), Count=3, anything=(Base(),), beside={1})
+    order = Order(
+        owner=Derived(number=1, more="x"), item=Item("i"), Count=3, anything=(Base(),), beside={1}
+    )
     back = unpack(pack(order))
     assert back == order
     assert type(back.owner) is Derived
@@ -251,12 +322,21 @@ class Shout(str):
 
 def test_what_is_not_registered_is_named_with_its_place(says):
     cases = [
-        ({"cart": [0, 1, 2, Item(Foo())]}, "value['cart'][3].name is a Foo, which is not registered: register_type(Foo)"),
-        ((Shout("x"),), "value[0] is a Shout, which is not registered: it would come back as a plain str"),
+        (
+            {"cart": [0, 1, 2, Item(Foo())]},
+            "value['cart'][3].name is a Foo, which is not registered: register_type(Foo)",
+        ),
+        (
+            (Shout("x"),),
+            "value[0] is a Shout, which is not registered: it would come back as a plain str",
+        ),
         ({Shout("k"): 1}, "value.keys() is a Shout"),
         (Order(owner=Base(), beside=Foo()), "Order.beside is a Foo"),
         ([len, lambda: 0], "value[0] is a builtin_function_or_method"),
-        (enum.Enum("Loose", "A").A, "value is a Loose, which is not registered: register_type(Loose)"),
+        (
+            enum.Enum("Loose", "A").A,
+            "value is a Loose, which is not registered: register_type(Loose)",
+        ),
     ]
     for value, text in cases:
         with pytest.raises(CheckpointError) as caught:
@@ -272,7 +352,11 @@ def test_a_value_that_holds_itself_is_refused(says):
     says(caught, "value[0][0]['again'] is value[0] again")
 
 
-@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: (value,), lambda value: {1: value}, Item], ids=["list", "tuple", "dict", "dataclass"])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda value: [value], lambda value: (value,), lambda value: {1: value}, Item],
+    ids=["list", "tuple", "dict", "dataclass"],
+)
 def test_two_hundred_levels_are_the_bound(wrap, says):
     value = 1
     for _ in range(200):
@@ -292,12 +376,12 @@ def test_only_values_can_be_registered_and_names_are_taken_once(says):
         pass
 
     for cls, name, text in [
-        (Foo, None, "neither a dataclass"),
-        (Shout, None, "neither a dataclass"),
-        ("x", "x", "is no class"),
+        (Foo, None, "must be a dataclass"),
+        (Shout, None, "must be a dataclass"),
+        ("x", "x", "must be a class"),
         (Other, "test.Item", "test_codec.Item"),
         (Item, "another", "already"),
-        (Other, "", "is no name"),
+        (Other, "", "name must be a string"),
     ]:
         with pytest.raises(UsageError) as caught:
             register_type(cls, name)
@@ -319,7 +403,10 @@ def test_one_of_many_threads_gets_a_name():
         except UsageError as error:
             refused.append(error)
 
-    threads = [threading.Thread(target=try_it, args=(dataclasses.make_dataclass(f"C{number}", ["x"]),)) for number in range(8)]
+    threads = [
+        threading.Thread(target=try_it, args=(dataclasses.make_dataclass(f"C{number}", ["x"]),))
+        for number in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -332,8 +419,10 @@ def test_one_of_many_threads_gets_a_name():
 
 
 def as_another(data, cls, name, registered):
-    """What the bytes give where the class is another one: the name is exchanged for one of the same length."""
-    from understudy.runtime.codec import packing as codec
+    """What the bytes give where the class is another one: the name is exchanged for one of the same
+    length.
+    """
+    from offbook.runtime.codec import packing as codec
 
     register_type(cls, registered)
     body = data[8:].replace(name.encode(), registered.encode())
@@ -359,13 +448,46 @@ def test_fields_may_be_added_with_a_default_and_change_places():
 
 def test_a_field_that_is_gone_or_has_no_default_is_named(says):
     with pytest.raises(CheckpointError) as caught:
-        as_another(pack(Item("a", 2)), dataclasses.make_dataclass("Less", ["name"]), "test.Item", "test.It_2")
+        as_another(
+            pack(Item("a", 2)),
+            dataclasses.make_dataclass("Less", ["name"]),
+            "test.Item",
+            "test.It_2",
+        )
     says(caught, "test.It_2", "'price'")
     with pytest.raises(CheckpointError) as caught:
-        as_another(pack(Item("a", 2)), dataclasses.make_dataclass("More", ["name", "price", "stock"]), "test.Item", "test.It_3")
+        as_another(
+            pack(Item("a", 2)),
+            dataclasses.make_dataclass("More", ["name", "price", "stock"]),
+            "test.Item",
+            "test.It_3",
+        )
     says(caught, "test.It_3", "stock")
 
 
 def test_ids_of_things_come_back():
     name = uuid.uuid4()
     assert unpack(pack({name: name})) == {name: name}
+
+
+def test_a_value_of_a_type_of_another_process_is_handed_on_as_it_was_written():
+    program = """
+import sys
+from dataclasses import dataclass
+from offbook.runtime.codec.packing import pack, register_type
+@register_type(name="elsewhere.Cart")
+@dataclass
+class Cart:
+    owner: str
+    items: list
+sys.stdout.buffer.write(pack({"cart": Cart("ada", [1, 2])}))
+"""
+    data = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
+    with pytest.raises(CheckpointError, match=r"'elsewhere.Cart' is not registered"):
+        unpack(data)
+    found = unpack(data, opaque=True)
+    assert (found["cart"].type_name, found["cart"].fields) == (
+        "elsewhere.Cart",
+        {"owner": "ada", "items": [1, 2]},
+    )
+    assert pack(found) == data

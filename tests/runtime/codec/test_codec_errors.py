@@ -1,9 +1,11 @@
-"""Exceptions are written as data: those that are known come back as themselves, all others as a record of what they were."""
+"""Exceptions are written as data: those that are known come back as themselves, all others as a
+record of what they were.
+"""
 
 import pytest
 
-from understudy.runtime.codec.packing import RecordedError, pack, unpack
-from understudy.runtime.errors import AskTimeout, ModelError, ModelRetry, ToolError
+from offbook.runtime.codec.packing import RecordedError, pack, unpack
+from offbook.runtime.errors import AskTimeout, ModelError, ModelRetry, ToolError
 
 
 class MyError(ValueError):
@@ -18,8 +20,19 @@ class Mute(Exception):
 @pytest.mark.parametrize(
     "error",
     [
-        *(ValueError("x", 1), KeyError("k"), OSError(2, "gone", "file"), ConnectionResetError("c"), TimeoutError(), StopIteration(3)),
-        *(ToolError("t", run="r", agent="a"), AskTimeout("late", actor="/a"), ModelError("m", kind="rate", status=429, retryable=True, retry_after=1.5)),
+        *(
+            ValueError("x", 1),
+            KeyError("k"),
+            OSError(2, "gone", "file"),
+            ConnectionResetError("c"),
+            TimeoutError(),
+            StopIteration(3),
+        ),
+        *(
+            ToolError("t", run="r", agent="a"),
+            AskTimeout("late", actor="/a"),
+            ModelError("m", kind="rate", status=429, retryable=True, retry_after=1.5),
+        ),
         *(ModelRetry(3), ModelRetry(2, "x"), RecordedError("a.B", "t", run="r")),
     ],
     ids=lambda error: type(error).__name__,

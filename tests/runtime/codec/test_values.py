@@ -1,4 +1,6 @@
-"""What is written comes back equal, made of its fields and of nothing that its class would do; or it is refused, with the path of what is in the way."""
+"""What is written comes back equal, made of its fields and of nothing that its class would do; or
+it is refused, with the path of what is in the way.
+"""
 
 import dataclasses
 import enum
@@ -16,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.runtime.codec.kept_values import check_values
-from understudy.runtime.codec.packing import pack, register_type, unpack
-from understudy.runtime.errors import CheckpointError, UsageError
+from offbook.runtime.codec.kept_values import check_values
+from offbook.runtime.codec.packing import pack, register_type, unpack
+from offbook.runtime.errors import CheckpointError, UsageError
 
 T = TypeVar("T")
 CALLS: list[str] = []
@@ -142,7 +144,7 @@ def again(value):
 
 
 def sealed(body):
-    return b"\xc1us\x01" + crc32(body).to_bytes(4, "big") + body
+    return b"\xc1ob\x01" + crc32(body).to_bytes(4, "big") + body
 
 
 def test_a_model_comes_back_by_its_fields_and_nothing_of_it_runs_again():
@@ -151,7 +153,13 @@ def test_a_model_comes_back_by_its_fields_and_nothing_of_it_runs_again():
     price.slow  # noqa: B018 -- so that it is in the instance
     back = again(price)
     assert back == price
-    assert (back.cents, back.made, back._seen, back.model_extra, back.euros_again) == (300, price.made, ["x"], {"extra": (1,)}, 3)
+    assert (back.cents, back.made, back._seen, back.model_extra, back.euros_again) == (
+        300,
+        price.made,
+        ["x"],
+        {"extra": (1,)},
+        3,
+    )
     assert back.model_fields_set == price.model_fields_set == {"cents", "extra"}
     assert "slow" not in vars(back)
     assert back.__pydantic_private__ == price.__pydantic_private__
@@ -170,7 +178,13 @@ def test_a_dataclass_comes_back_by_its_fields_and_nothing_of_it_runs_again():
     line.count = -7
     back = again(Order([line])).lines[0]
     assert back == line
-    assert (back.made, back.doubled, back.hint, back.beside, back.count) == ([2], 8, "h", "beside", -7)
+    assert (back.made, back.doubled, back.hint, back.beside, back.count) == (
+        [2],
+        8,
+        "h",
+        "beside",
+        -7,
+    )
     assert vars(back) == {name: value for name, value in vars(line).items() if name != "slow"}
 
 
@@ -196,7 +210,7 @@ def test_what_an_instance_has_lost_is_refused(says):
         (price, "Price.note is not set"),
         (Order([below]), "Order.lines[0].number is not set"),
         (unseen, "'_seen'"),
-        (tuple.__new__(Pair, (1, 2, 3)), "more or less than its fields"),
+        (tuple.__new__(Pair, (1, 2, 3)), "more or fewer values than fields"),
     ]:
         with pytest.raises(CheckpointError) as caught:
             pack(value)
@@ -215,7 +229,10 @@ def test_what_an_instance_has_lost_is_refused(says):
         (Line(1, hint={"deep": threading.Lock()}), "Line.hint['deep']"),
         ({(bytearray,): 1}, "value.keys()[0]"),
         ([{k * (2**61 - 1): k for k in range(1000)}], "value[0]"),
-        (Order([{float(2**k) for k in range(1000)} | {2**k for k in range(7000)}]), "Order.lines[0]"),
+        (
+            Order([{float(2**k) for k in range(1000)} | {2**k for k in range(7000)}]),
+            "Order.lines[0]",
+        ),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
@@ -247,7 +264,7 @@ def test_a_class_whose_state_is_not_known_is_not_registered(says):
     says(caught, "'number'", "property")
     with pytest.raises(UsageError) as caught:
         register_type(dataclasses.make_dataclass("Local", ["x"], bases=(threading.local,)))
-    says(caught, "more than its fields")
+    says(caught, "more state than its fields")
 
 
 def test_a_member_that_its_enum_does_not_list_is_refused():
@@ -287,16 +304,19 @@ def test_forged_models_are_refused(old, new):
 
 @pytest.mark.parametrize("more", [{"price": 1}, {"__class__": 1}, {1: 2}, [1], None])
 def test_forged_dataclasses_are_refused(more):
-    body = msgpack.packb([msgpack.ExtType(1, b"values.Line\0price\0count\0doubled\0made\0hint"), 1, 1, 1, [], None, more])
+    body = msgpack.packb(
+        [
+            msgpack.ExtType(1, b"values.Line\0price\0count\0doubled\0made\0hint"),
+            1,
+            1,
+            1,
+            [],
+            None,
+            more,
+        ]
+    )
     with pytest.raises(CheckpointError):
         unpack(sealed(body))
-
-
-def test_models_that_were_written_before_are_read_and_not_validated():
-    body = msgpack.packb([msgpack.ExtType(1, b"values.Price\0cents\0made\0note"), 300, 7, "n", ["cents"], {"more": 1}])
-    back = unpack(sealed(body))
-    assert (back.cents, back.made, back.note, back._seen, back.model_extra, back.model_fields_set) == (300, 7, "n", [], {"more": 1}, {"cents"})
-    assert CALLS == ["private"], "which those bytes did not have"
 
 
 # ---- equal, or refused
@@ -316,14 +336,26 @@ LEAVES = st.one_of(
     st.binary(max_size=3).map(bytearray),
     st.binary(max_size=3).map(memoryview),
     st.decimals(allow_nan=True),
-    st.sampled_from([object(), msgpack.ExtType(40, b"\xc4"), Loose(1), type("Text", (str,), {})("x"), type("Int", (int,), {})(1)]),
+    st.sampled_from(
+        [
+            object(),
+            msgpack.ExtType(40, b"\xc4"),
+            Loose(1),
+            type("Text", (str,), {})("x"),
+            type("Int", (int,), {})(1),
+        ]
+    ),
 )
 VALUES = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.lists(inner, max_size=3).map(tuple),
-        st.dictionaries(st.booleans() | st.integers(-2, 2) | st.floats(-1, 1) | st.text(max_size=1), inner, max_size=3),
+        st.dictionaries(
+            st.booleans() | st.integers(-2, 2) | st.floats(-1, 1) | st.text(max_size=1),
+            inner,
+            max_size=3,
+        ),
         st.builds(lambda price, hint: Line(price, hint=hint), inner, inner),
         st.builds(lambda note, more: Price(euros=1, note=note, more=more), inner, inner),
         st.builds(Pair, inner, inner),
@@ -343,7 +375,12 @@ def form(value):
     if isinstance(value, Line):
         return form(dict(sorted(vars(value).items())))
     if isinstance(value, pydantic.BaseModel):
-        return [form(vars(value)), form(value.__pydantic_extra__), form(value.__pydantic_private__), value.model_fields_set]
+        return [
+            form(vars(value)),
+            form(value.__pydantic_extra__),
+            form(value.__pydantic_private__),
+            value.model_fields_set,
+        ]
     if isinstance(value, Decimal):
         return str(value)
     return type(value), value

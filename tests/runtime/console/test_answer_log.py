@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from understudy.runtime.console.answer_log import AnswerLog
-from understudy.runtime.durability.store_access import StoreAccess
+from offbook.runtime.console.answer_log import AnswerLog
+from offbook.runtime.durability.store_access import StoreAccess
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "redis", "postgres"])
@@ -13,7 +13,9 @@ def test_notes_that_are_written_at_once_are_all_kept_in_each_store(run, store_of
     async def main():
         async with store_of(kind) as store:
             log = AnswerLog(StoreAccess(store))
-            await asyncio.gather(*(log.note("r", by=f"n{number}", answer="yes") for number in range(4)))
+            await asyncio.gather(
+                *(log.note("r", by=f"n{number}", answer="yes") for number in range(4))
+            )
             return await log.of("r"), await log.of("another")
 
     notes, none = run(main())

@@ -1,4 +1,6 @@
-"""`serve_console`: a server of its own, in a process of its own; and what is wrong with what it is given."""
+"""`serve_console`: a server of its own, in a process of its own; and what is wrong with what it is
+given.
+"""
 
 import asyncio
 import re
@@ -7,14 +9,15 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import httpx
 import pytest
 
+from offbook.runtime import ActorSystem, MemoryStore, Runner, SQLiteStore, UsageError
+from offbook.runtime.console import serve_console
+from offbook.runtime.console.serving import _Served
 from tests.doubles.console import desk, runner_of
-from understudy.runtime import ActorSystem, MemoryStore, Runner, SQLiteStore, UsageError
-from understudy.runtime.console import serve_console
-from understudy.runtime.console.serving import _Served
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "console_server.py"
 
@@ -23,9 +26,15 @@ class Served:
     """The program, until it is told to end."""
 
     def __init__(self, *arguments):
-        self.process = subprocess.Popen([sys.executable, PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, PROGRAM, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         said = self.process.stdout.readline()
         self.address = re.search(r"http://\S+", said).group()
+        self.base, _, self.token = self.address.partition("#token=")
 
     def __enter__(self):
         return self
@@ -33,6 +42,15 @@ class Served:
     def __exit__(self, *_):
         self.process.kill()
         self.process.communicate()
+
+    async def log_in(self, client):
+        """As the page does."""
+        said = await client.post(
+            f"{self.base}login",
+            json={"token": unquote(self.token)},
+            headers={"Origin": self.base.rstrip("/")},
+        )
+        assert said.status_code == 204
 
     def end(self):
         self.process.send_signal(signal.SIGINT)
@@ -46,8 +64,13 @@ def test_it_says_where_it_is_and_ctrl_c_ends_it_while_a_page_looks_on(tmp_path, 
             async with httpx.AsyncClient() as client:
                 page = await client.get(served.address)
                 assert page.status_code == 200
-                base = served.address.partition("?")[0]
-                said = await client.post(f"{base}api/session/say", json={"id": "s", "text": "q"}, headers={"Origin": base.rstrip("/")})
+                await served.log_in(client)
+                base = served.base
+                said = await client.post(
+                    f"{base}api/session/say",
+                    json={"id": "s", "text": "q"},
+                    headers={"Origin": base.rstrip("/")},
+                )
                 assert '"status":"completed"' in said.text
                 runs = (await client.get(f"{base}api/runs")).json()["runs"]
                 assert [one["session_id"] for one in runs] == ["s"]
@@ -58,7 +81,7 @@ def test_it_says_where_it_is_and_ctrl_c_ends_it_while_a_page_looks_on(tmp_path, 
         out, err = served.end()
     assert "ended" in out
     assert err == ""
-    assert re.fullmatch(r"[\w-]{32}", served.address.partition("token=")[2])
+    assert re.fullmatch(r"[\w-]{32}", served.token)
 
 
 def test_with_a_store_alone_runs_of_all_agents_are_looked_at(tmp_path, run):
@@ -72,12 +95,14 @@ def test_with_a_store_alone_runs_of_all_agents_are_looked_at(tmp_path, run):
 
         async def look():
             async with httpx.AsyncClient() as client:
-                base = served.address.partition("?")[0]
-                assert (await client.get(served.address)).status_code == 200
+                base = served.base
+                await served.log_in(client)
                 agents = (await client.get(f"{base}api/agents")).json()
                 runs = [one["id"] for one in (await client.get(f"{base}api/runs")).json()["runs"]]
                 events = (await client.get(f"{base}api/run/events", params={"id": "Two"})).text
-                tried = await client.post(f"{base}api/try", json={"text": "q"}, headers={"Origin": base.rstrip("/")})
+                tried = await client.post(
+                    f"{base}api/try", json={"text": "q"}, headers={"Origin": base.rstrip("/")}
+                )
                 return agents["agent"], runs, events, tried
 
         agent, runs, events, tried = run(look())
@@ -101,15 +126,19 @@ class Plain:
 @pytest.mark.parametrize(
     ("target", "options", "words"),
     [
-        (None, {}, "there is nothing to look at"),
-        ("agents.py:agent", {}, "a text is no Runner"),
-        (7, {}, "give a Runner, an agent, or None"),
-        (None, {"store": "runs.db"}, "a text is no store"),
+        (None, {}, "has nothing to show"),
+        ("agents.py:agent", {}, "needs a Runner or an agent, got the string"),
+        (7, {}, "needs a Runner, an agent, or None, got 7"),
+        (None, {"store": "runs.db"}, "store must be a store, got the string"),
         (None, {"store": Plain()}, "Plain"),
-        (Runner(desk(), store=MemoryStore()), {"store": MemoryStore()}, "has a store already"),
+        (
+            Runner(desk(), store=MemoryStore()),
+            {"store": MemoryStore()},
+            "the store is that of the Runner",
+        ),
         (desk(), {"port": 70_000}, "0 to 65535"),
         (desk(), {"port": True}, "0 to 65535"),
-        (desk(), {"token": " "}, "say who may use the console"),
+        (desk(), {"token": " "}, "console_app(auth=) must be a token or a function"),
         (desk(), {"host": "no.such.host.invalid", "token": "t"}, "no.such.host.invalid"),
     ],
 )
@@ -140,7 +169,7 @@ def test_a_system_that_was_made_beside_the_runner_in_a_file_lives_as_long_as_the
 
 def test_streams_that_pages_look_at_end_with_the_server(run):
     """A server need not wait for them."""
-    from understudy.runtime.console.desk import Desk
+    from offbook.runtime.console.desk import Desk
 
     async def main():
         runner = runner_of(desk("hello"))

@@ -1,11 +1,11 @@
-"""`AgentEvent.text`, `str(event)`, `RunResult.text`, `RunResult.final_output`: what one reads of a run without asking first what kind of thing it is."""
-
-import dataclasses
+"""`AgentEvent.text`, `str(event)`, `RunResult.text`, `RunResult.final_output`: what one reads of a
+run without asking first what kind of thing it is.
+"""
 
 import pytest
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import (
+from offbook.actors import ChatModelAgent
+from offbook.runtime import (
     AgentEvent,
     BreakLoop,
     CustomAction,
@@ -41,7 +41,12 @@ def test_an_event_has_the_text_of_its_piece_of_a_message():
 
 @pytest.mark.parametrize(
     "fields",
-    [{}, {"error": ModelError("down")}, {"action": Exit()}, {"message": Message.user([ImagePart(url="x")])}],
+    [
+        {},
+        {"error": ModelError("down")},
+        {"action": Exit()},
+        {"message": Message.user([ImagePart(url="x")])},
+    ],
     ids=["nothing", "error", "action", "image"],
 )
 def test_an_event_without_a_text_has_an_empty_one(fields):
@@ -49,24 +54,39 @@ def test_an_event_without_a_text_has_an_empty_one(fields):
 
 
 CALL = ToolCall("1", "get_weather", '{"city": "Paris"}')
-WAITS = Interrupted((InterruptContext("i", (), info="which city?"), InterruptContext("j", (), info={"amount": 3})))
+WAITS = Interrupted(
+    (InterruptContext("i", (), info="which city?"), InterruptContext("j", (), info={"amount": 3}))
+)
 LINES = [
     ({"message": Message.assistant("hello")}, "[Ada] hello"),
     ({"message": Message.assistant("one\n\n  two ")}, "[Ada] one two"),
     ({"message": Message.assistant("", [CALL])}, '[Ada] calls get_weather({"city": "Paris"})'),
-    ({"message": Message.assistant("I look.", [CALL, CALL])}, '[Ada] I look. | calls get_weather({"city": "Paris"}) | calls get_weather({"city": "Paris"})'),
+    (
+        {"message": Message.assistant("I look.", [CALL, CALL])},
+        '[Ada] I look. | calls get_weather({"city": "Paris"}) | calls get_weather({"city": '
+        '"Paris"})',
+    ),
     ({"message": Message.tool("sunny", "1", "get_weather")}, "[Ada] get_weather -> sunny"),
     ({"message": Message.user([ImagePart(url="x")])}, "[Ada] (no text)"),
     ({"delta": MessageDelta("hel")}, "[Ada] ...hel"),
-    ({"delta": MessageDelta(), "error": ModelError("cut off")}, "[Ada] begins again: ModelError: cut off"),
+    (
+        {"delta": MessageDelta(), "error": ModelError("cut off")},
+        "[Ada] begins again: ModelError: cut off",
+    ),
     ({"custom_output": {"n": 1}}, "[Ada] {'n': 1}"),
     ({"action": Exit()}, "[Ada] ends the run"),
     ({"action": BreakLoop(by="Ada", done=True, iteration=1)}, "[Ada] breaks the loop"),
     ({"action": CustomAction("blink")}, "[Ada] CustomAction(value='blink')"),
     ({"action": WAITS}, "[Ada] waits: which city? | waits: {'amount': 3}"),
     ({"action": Interrupted()}, "[Ada] waits"),
-    ({"message": Message.tool("done", "1", "go"), "action": TransferToAgent("Bob")}, "[Ada] go -> done | transfers to Bob"),
-    ({"error": ModelError("the provider is down")}, "[Ada] failed: ModelError: the provider is down"),
+    (
+        {"message": Message.tool("done", "1", "go"), "action": TransferToAgent("Bob")},
+        "[Ada] go -> done | transfers to Bob",
+    ),
+    (
+        {"error": ModelError("the provider is down")},
+        "[Ada] failed: ModelError: the provider is down",
+    ),
     ({"error": RunCancelled("too late")}, "[Ada] cancelled: too late"),
     ({}, "[Ada]"),
 ]
@@ -86,8 +106,12 @@ def test_the_events_of_a_run_are_printed_as_lines(capsys):
         """The weather."""
         return f"sunny in {city}"
 
-    model = ScriptedModel([ToolCalls(get_weather={"city": "Paris"}), ModelError("the provider is down")])
-    for each in Runner(ChatModelAgent(name="Ada", tools=[get_weather], model=model)).query("weather?"):
+    model = ScriptedModel(
+        [ToolCalls(get_weather={"city": "Paris"}), ModelError("the provider is down")]
+    )
+    for each in Runner(ChatModelAgent(name="Ada", tools=[get_weather], model=model)).query(
+        "weather?"
+    ):
         print(each)
     assert capsys.readouterr().out.splitlines() == [
         '[Ada] calls get_weather({"city":"Paris"})',
@@ -118,7 +142,9 @@ def test_what_a_failed_run_has_said_raises_what_it_failed_with(name):
 
 @pytest.mark.parametrize("name", ["text", "final_output"])
 def test_what_a_cancelled_run_has_said_raises_the_cancellation(name):
-    result = RunResult(RunStatus.CANCELLED, RunCancelled("too late"), Message.assistant("half"), "half")
+    result = RunResult(
+        RunStatus.CANCELLED, RunCancelled("too late"), Message.assistant("half"), "half"
+    )
     with pytest.raises(RunCancelled, match="too late"):
         getattr(result, name)
 
@@ -131,5 +157,5 @@ def test_a_failed_result_still_shows_how_far_it_came():
 def test_a_failed_result_can_be_printed_compared_and_copied():
     result = RunResult(RunStatus.FAILED, ModelError("down"), None, "half")
     assert "down" in repr(result)
-    assert dataclasses.replace(result) == result
-    assert dataclasses.replace(result, output="whole") != result
+    assert result.replace() == result
+    assert result.replace(output="whole") != result

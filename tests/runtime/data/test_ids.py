@@ -1,4 +1,6 @@
-"""Ids are never given twice: not by a program that seeds its generator, not by processes that were forked, not by threads that draw at once."""
+"""Ids are never given twice: not by a program that seeds its generator, not by processes that were
+forked, not by threads that draw at once.
+"""
 
 import ast
 import os
@@ -10,13 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from understudy.runtime.data import chat
-from understudy.runtime.data.chat import Message, new_id
+from offbook.runtime.data import chat
+from offbook.runtime.data.chat import Message, new_id
 
 ROOT = Path(__file__).parents[3]
 
 # What may draw from a generator that can be seeded, and why.
-RANDOM = {"runtime/backoff.py": "the jitter of delays"}
+RANDOM = {
+    "runtime/backoff.py": "the jitter of delays",
+    "runtime/models/retry.py": "the jitter of waits that a provider asks for",
+}
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 
@@ -29,11 +34,16 @@ def test_a_program_that_seeds_its_generator_gets_other_ids_in_each_life():
     program = """if True:
         import random
         random.seed(0)
-        from understudy.runtime.data.chat import Message, new_id
+        from offbook.runtime.data.chat import Message, new_id
         random.seed(0)
         print(*[new_id() for _ in range(300)], Message.user("x").id)
     """
-    lives = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stdout.split() for _ in range(2)]
+    lives = [
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        ).stdout.split()
+        for _ in range(2)
+    ]
     assert len({*lives[0], *lives[1]}) == 602
 
 
@@ -84,7 +94,9 @@ def test_forked_processes_draw_ids_of_their_own_while_threads_draw():
 @forks
 @pytest.mark.filterwarnings("ignore:This process")
 def test_a_fork_in_the_middle_of_a_draw_leaves_nothing_to_both(monkeypatch):
-    """As of a signal's handler: what the operating system has given by then is in the memory of both processes."""
+    """As of a signal's handler: what the operating system has given by then is in the memory of
+    both processes.
+    """
     reading, writing = os.pipe()
     urandom, parent, children = os.urandom, os.getpid(), []
 
@@ -130,7 +142,13 @@ def test_nothing_takes_its_ids_from_a_generator_that_can_be_seeded():
     found = set()
     for path in (*(ROOT / "runtime").rglob("*.py"), *(ROOT / "actors").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) else []
+            names = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
             if any((name or "").split(".")[0] == "random" for name in names):
                 found.add(str(path.relative_to(ROOT)))
     assert found == set(RANDOM)

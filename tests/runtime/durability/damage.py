@@ -1,21 +1,78 @@
-"""What the tests of damaged checkpoints share: structures as they are in bytes, in which any part can be replaced by something that does not belong there."""
+"""What the tests of damaged checkpoints share: structures as they are in bytes, in which any part
+can be replaced by something that does not belong there.
+"""
 
-import dataclasses
+import copy
 
+import msgspec
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
-from understudy.runtime import AddressStep, AgentEvent, InterruptContext, MemoryStore, Message, Usage
-from understudy.runtime.codec.packing import pack, unpack
-from understudy.runtime.data.interrupt import Answer, Pending
-from understudy.runtime.data.outcome import Outcome
+from offbook.runtime import AddressStep, AgentEvent, InterruptContext, MemoryStore, Message, Usage
+from offbook.runtime.codec.packing import pack, unpack
+from offbook.runtime.data.interrupt import Answer, Pending
+from offbook.runtime.data.outcome import Outcome
+from offbook.runtime.data.value import table_of
 
-MAGIC = b"\xc1us"
+MAGIC = b"\xc1ob"
 WAITING = Pending(InterruptContext("i", ()))
 JUNK = [
-    *(None, True, False, -1, 0, 1, 2, 5, 2**31, 2**70, 1.5, float("nan"), float("inf"), "", "x", "Root", "finished", "interrupted", "x" * 3000),
-    *(b"", b"x", [], [1], [None], [["x"]], {}, {"x": 1}, {1: 2}, {"x": {"in": "x"}}, (), (1,), ("Root",), ("Root", "L"), set(), frozenset([1])),
-    *(Message.assistant("junk"), Message.tool("t", "1", "n"), Usage(1), AgentEvent.say("x"), ValueError("v"), AddressStep("tool", "ask", "x")),
-    *(Outcome(), Outcome("failed"), Outcome("interrupted"), Outcome("exited"), InterruptContext("i", ()), WAITING, Answer(WAITING, True, 1)),
+    *(
+        None,
+        True,
+        False,
+        -1,
+        0,
+        1,
+        2,
+        5,
+        2**31,
+        2**70,
+        1.5,
+        float("nan"),
+        float("inf"),
+        "",
+        "x",
+        "Root",
+        "finished",
+        "interrupted",
+        "x" * 3000,
+    ),
+    *(
+        b"",
+        b"x",
+        [],
+        [1],
+        [None],
+        [["x"]],
+        {},
+        {"x": 1},
+        {1: 2},
+        {"x": {"in": "x"}},
+        (),
+        (1,),
+        ("Root",),
+        ("Root", "L"),
+        set(),
+        frozenset([1]),
+    ),
+    *(
+        Message.assistant("junk"),
+        Message.tool("t", "1", "n"),
+        Usage(1),
+        AgentEvent.say("x"),
+        ValueError("v"),
+        AddressStep("tool", "ask", "x"),
+    ),
+    *(
+        Outcome(),
+        Outcome("failed"),
+        Outcome("interrupted"),
+        Outcome("exited"),
+        InterruptContext("i", ()),
+        WAITING,
+        Answer(WAITING, True, 1),
+    ),
 ]
 
 
@@ -25,8 +82,8 @@ def steps_into(value):
         return list(value)
     if isinstance(value, list | tuple):
         return list(range(len(value)))
-    if dataclasses.is_dataclass(value):
-        return [field.name for field in dataclasses.fields(value)]
+    if (table := table_of(value)) is not None:
+        return list(table)
     return ["value"] if isinstance(value, bytes) and value.startswith(MAGIC) else []
 
 
@@ -44,9 +101,9 @@ def replaced(value, step, new):
         return {**value, step: new}
     if isinstance(value, list | tuple):
         return type(value)([*value[:step], new, *value[step + 1 :]])
-    made = object.__new__(type(value))  # its own checks are not asked: bytes may say anything
-    for field in dataclasses.fields(value):
-        object.__setattr__(made, field.name, new if field.name == step else getattr(value, field.name))
+    made = copy.copy(value)  # its own checks are not asked: bytes may say anything
+    change = force_setattr if isinstance(value, msgspec.Struct) else object.__setattr__
+    change(made, step, new)
     return made
 
 
@@ -79,10 +136,27 @@ def damaged(draw, value):
     last = path[-1]
     if isinstance(around, dict):
         without = {key: item for key, item in around.items() if key != last}
-        return put_at(value, path[:-1], without if how == "without" else {**without, draw(st.sampled_from(["x", "", None, 1, "Root", "frames"])): around[last]})
+        return put_at(
+            value,
+            path[:-1],
+            without
+            if how == "without"
+            else {
+                **without,
+                draw(st.sampled_from(["x", "", None, 1, "Root", "frames"])): around[last],
+            },
+        )
     if isinstance(around, list | tuple):
         return put_at(
-            value, path[:-1], type(around)([*around[:last], *(around[last : last + 1] if how == "doubled" else ()), *around[last + (how == "without") :]])
+            value,
+            path[:-1],
+            type(around)(
+                [
+                    *around[:last],
+                    *(around[last : last + 1] if how == "doubled" else ()),
+                    *around[last + (how == "without") :],
+                ]
+            ),
         )
     return put_at(value, path, None)
 

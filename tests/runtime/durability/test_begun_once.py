@@ -1,14 +1,25 @@
-"""Runs that their callers name, that need no consumer, and that are looked at from elsewhere: `run_id=`, `detached=`, `attach`, `keep=`."""
+"""Runs that their callers name, that need no consumer, and that are looked at from elsewhere:
+`run_id=`, `detached=`, `attach`, `keep=`.
+"""
 
 import asyncio
 
 import pytest
 
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import (
+    ActorSystem,
+    CheckpointNotFound,
+    MemoryStore,
+    RunLost,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    UsageError,
+)
+from offbook.runtime.testing import ManualClock
 from tests.doubles.held_stores import beside, soon, turns
 from tests.doubles.left_runs import lose_all
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, CheckpointNotFound, MemoryStore, RunLost, Runner, ScriptedModel, ToolCalls, UsageError
-from understudy.runtime.testing import ManualClock
 
 KINDS = pytest.mark.parametrize("kind", ["memory", "sqlite", "redis", "postgres"])
 
@@ -29,12 +40,18 @@ class Desk:
             await self.go.wait()
             return "ordered"
 
-        return ChatModelAgent(name=self.name, model=ScriptedModel([ToolCalls(order={}), "It is on its way."]), tools=[order])
+        return ChatModelAgent(
+            name=self.name,
+            model=ScriptedModel([ToolCalls(order={}), "It is on its way."]),
+            tools=[order],
+        )
 
 
 @KINDS
 @pytest.mark.parametrize("durability", ["step", "interrupt"])
-def test_a_run_that_is_named_is_begun_once_and_a_second_caller_follows_it(run, store_of, kind, durability):
+def test_a_run_that_is_named_is_begun_once_and_a_second_caller_follows_it(
+    run, store_of, kind, durability
+):
     async def main():
         store, desk = store_of(kind), Desk()
         one, two = beside(), beside()
@@ -63,11 +80,13 @@ def test_the_same_name_for_other_messages_or_of_another_agent_is_refused(run):
         with pytest.raises(UsageError, match="begun with other messages"):
             await runner.query("stop", run_id="r")
         with pytest.raises(UsageError, match="belongs to a run of 'Desk'"):
-            await Runner(Desk("Other").agent(), store=store, durability="step").query("go", run_id="r")
-        for bad in ("", "understudy:x", "r@2", "r" * 1_501):
+            await Runner(Desk("Other").agent(), store=store, durability="step").query(
+                "go", run_id="r"
+            )
+        for bad in ("", "offbook:x", "r@2", "r" * 1_501):
             with pytest.raises(UsageError):
                 runner.query("go", run_id=bad)
-        with pytest.raises(UsageError, match="give the Runner one"):
+        with pytest.raises(UsageError, match="a run_id needs a Runner with a store"):
             Runner(desk.agent()).query("go", run_id="r")
 
     run(main())
@@ -78,13 +97,20 @@ def test_a_run_of_a_session_that_is_named_is_one_turn(run, store_of, kind):
     async def main():
         desk = Desk()
         async with ActorSystem() as system:
-            session = Runner(desk.agent(), store=store_of(kind), durability="step", system=system).session("s")
+            session = Runner(
+                desk.agent(), store=store_of(kind), durability="step", system=system
+            ).session("s")
             first = session.query("go", run_id="turn-1")
             await desk.asked.wait()
             again = session.query("go", run_id="turn-1")
             desk.go.set()
             assert (await first).final_output == (await again).final_output
-            assert [message.role for message in await session.history()] == ["user", "assistant", "tool", "assistant"]
+            assert [message.role for message in await session.history()] == [
+                "user",
+                "assistant",
+                "tool",
+                "assistant",
+            ]
 
     run(main())
 
@@ -94,7 +120,9 @@ def test_attached_consumers_see_what_is_shown_from_where_they_ask(run, store_of,
     async def main():
         store, desk = store_of(kind), Desk()
         one, two = beside(), beside()
-        running = Runner(desk.agent(), store=store, durability="step", system=one).query("go", detached=True)
+        running = Runner(desk.agent(), store=store, durability="step", system=one).query(
+            "go", detached=True
+        )
         await desk.asked.wait()
         elsewhere = Runner(desk.agent(), store=store, durability="step", system=two)
         looking = elsewhere.attach(running.id, after=1)
@@ -154,7 +182,9 @@ def test_an_interrupt_of_a_named_run_is_kept_and_its_end_after_the_answer_too(ru
             return "paid"
 
         def agent():
-            return ChatModelAgent(name="A", model=ScriptedModel([ToolCalls(pay={}), "done"]), tools=[pay])
+            return ChatModelAgent(
+                name="A", model=ScriptedModel([ToolCalls(pay={}), "done"]), tools=[pay]
+            )
 
         for durability in ("step", "interrupt"):
             store = MemoryStore()
@@ -164,7 +194,7 @@ def test_an_interrupt_of_a_named_run_is_kept_and_its_end_after_the_answer_too(ru
             assert (first.status, again.status) == ("interrupted", "interrupted")
             assert [one.id for one in again.interrupts] == [one.id for one in first.interrupts]
             assert [event.seq for event in again.events] == [event.seq for event in first.events]
-            await runner.resume("r", data=True)
+            await runner.approve(first.interrupts[0])
             assert (await runner.query("go", run_id="r")).final_output == "done"
 
     run(main())
@@ -177,7 +207,9 @@ def test_how_a_run_has_ended_is_kept_for_as_long_as_it_is_told(run):
         desk.go.set()
         runner = Runner(desk.agent(), store=store, durability="step", keep=900)
         await runner.query("go", run_id="r")
-        await Runner(desk.agent(), store=store, durability="step", keep="all").query("go", run_id="for ever")
+        await Runner(desk.agent(), store=store, durability="step", keep="all").query(
+            "go", run_id="for ever"
+        )
         now[0] += 899
         assert (await runner.attach("r")).final_output == "It is on its way."
         now[0] += 2
@@ -194,7 +226,9 @@ def test_how_a_run_has_ended_is_kept_for_as_long_as_it_is_told(run):
 
 @KINDS
 @pytest.mark.parametrize("session", [False, True], ids=["alone", "in a session"])
-def test_a_named_run_of_which_its_lost_process_has_left_nothing_is_begun_again(run, store_of, kind, session):
+def test_a_named_run_of_which_its_lost_process_has_left_nothing_is_begun_again(
+    run, store_of, kind, session
+):
     async def main():
         store, desk, other = store_of(kind), Desk(), Desk()
         one, two = beside(), beside()
@@ -227,17 +261,23 @@ def test_a_named_run_that_no_process_works_on_is_continued_by_who_asks_for_it(ru
         one, two = beside(), beside()
 
         def ask(its_desk, system):
-            return Runner(its_desk.agent(), store=store, durability="step", system=system).query("go", run_id="r")
+            return Runner(its_desk.agent(), store=store, durability="step", system=system).query(
+                "go", run_id="r"
+            )
 
         lost = ask(desk, one)
         await soon(desk.asked.wait())
         await lose_all(one, store)
         other.go.set()
-        model_is_asked_on = ChatModelAgent(name="Desk", model=ScriptedModel(["It is on its way."]), tools=other.agent().tools)
+        model_is_asked_on = ChatModelAgent(
+            name="Desk", model=ScriptedModel(["It is on its way."]), tools=other.agent().tools
+        )
         runner = Runner(model_is_asked_on, store=store, durability="step", system=two)
         told = await soon(asyncio.gather(*(runner.query("go", run_id="r") for _ in range(3))))
         assert {result.final_output for result in told} == {"It is on its way."}
-        assert len({tuple(event.seq for event in result.events) for result in told}) == 1, "who continues it sees what they see who look on"
+        assert len({tuple(event.seq for event in result.events) for result in told}) == 1, (
+            "who continues it sees what they see who look on"
+        )
         assert [event.seq for event in told[0].events] == list(range(1, len(told[0].events) + 1))
         assert len(told[0].events) > 1
         assert other.calls == desk.calls
@@ -252,9 +292,16 @@ def test_who_follows_a_run_is_told_when_it_is_lost_and_nothing_of_it_was_kept(ru
         store, desk = MemoryStore(), Desk()
         one, clock = beside(), ManualClock()
         two = beside(clock)
-        lost = Runner(desk.agent(), store=store, durability="interrupt", system=one).query("go", run_id="r")
+        lost = Runner(desk.agent(), store=store, durability="interrupt", system=one).query(
+            "go", run_id="r"
+        )
         await soon(desk.asked.wait())
-        followers = [Runner(desk.agent(), store=store, durability="interrupt", system=two).query("go", run_id="r") for _ in range(2)]
+        followers = [
+            Runner(desk.agent(), store=store, durability="interrupt", system=two).query(
+                "go", run_id="r"
+            )
+            for _ in range(2)
+        ]
         waiting = asyncio.gather(*followers, return_exceptions=True)
         await asyncio.sleep(0)
         await lose_all(one, store)

@@ -1,4 +1,6 @@
-"""G9: a checkpoint, a journal or a mark that is damaged gives a CheckpointError, and nothing has run; or what is wrong with it does not matter."""
+"""G9: a checkpoint, a journal or a mark that is damaged gives a CheckpointError, and nothing has
+run; or what is wrong with it does not matter.
+"""
 
 import asyncio
 import functools
@@ -9,15 +11,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from offbook.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import AgentEvent, CheckpointError, Message, Runner, RunStatus, ToolCall, Usage
+from offbook.runtime.codec.packing import pack, unpack
 from tests.runtime.durability.damage import content_of, damaged, put_at, store_with
-from understudy.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import AgentEvent, CheckpointError, Message, Runner, RunStatus, ToolCall, Usage
-from understudy.runtime.codec.packing import pack, unpack
 
 pytestmark = pytest.mark.slow
 
 done = []  # what agents and tools have done
-FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
+asked = {}  # by durability: the interrupts of the run that waits
+FUZZ = settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
+)
 
 
 class Player:
@@ -30,7 +41,13 @@ class Player:
         line = self.lines[min(turn, len(self.lines) - 1)]
         if isinstance(line, str):
             return Message.assistant(line, usage=Usage(1, 1, 0, 1))
-        return Message.assistant("", [ToolCall(f"{self.name}-{turn}-{name}", name, json.dumps(arguments)) for name, arguments in line.items()])
+        return Message.assistant(
+            "",
+            [
+                ToolCall(f"{self.name}-{turn}-{name}", name, json.dumps(arguments))
+                for name, arguments in line.items()
+            ],
+        )
 
 
 @tool
@@ -70,13 +87,30 @@ class Custom(Agent):
 
 def make_agent():
     def player(name, *lines, **options):
-        return ChatModelAgent(name=name, description=f"plays {name}", model=Player(name, *lines), **options)
+        return ChatModelAgent(
+            name=name, description=f"plays {name}", model=Player(name, *lines), **options
+        )
 
-    inner = Sequential(name="Inner", sub_agents=[player("I1", "one"), player("I2", {"ask": {}}, "two", tools=[ask])])
-    outer = player("Outer", {"Inner": {"request": "r"}, "pay": {"amount": 1}, "direct": {}}, "end", tools=[inner.as_tool(), pay, direct])
-    router = player("Router", {"transfer_to_agent": {"agent_name": "Sub"}}, sub_agents=[player("Sub", {"ask": {}}, "sub done", tools=[ask])])
+    inner = Sequential(
+        name="Inner",
+        sub_agents=[player("I1", "one"), player("I2", {"ask": {}}, "two", tools=[ask])],
+    )
+    outer = player(
+        "Outer",
+        {"Inner": {"request": "r"}, "pay": {"amount": 1}, "direct": {}},
+        "end",
+        tools=[inner.as_tool(), pay, direct],
+    )
+    router = player(
+        "Router",
+        {"transfer_to_agent": {"agent_name": "Sub"}},
+        sub_agents=[player("Sub", {"ask": {}}, "sub done", tools=[ask])],
+    )
     both = Parallel(name="P", sub_agents=[outer, Custom(name="C"), router])
-    return Sequential(name="Root", sub_agents=[player("First", "hello"), Loop(name="L", max_iterations=2, sub_agents=[both])])
+    return Sequential(
+        name="Root",
+        sub_agents=[player("First", "hello"), Loop(name="L", max_iterations=2, sub_agents=[both])],
+    )
 
 
 @functools.cache
@@ -86,8 +120,14 @@ def interrupted(durability):
     async def main():
         runner = Runner(make_agent(), store=store_with({}), durability=durability)
         running = runner.query("go", checkpoint_id="c", session_values={"v": [1]}, options={"o": 1})
-        assert (await running).status == "interrupted"
-        return content_of(runner.store), f"understudy:journal:{running.id}", f"understudy:open:4:Root:{running.id}"
+        result = await running
+        assert result.status == "interrupted"
+        asked[durability] = [interrupt.id for interrupt in result.interrupts]
+        return (
+            content_of(runner.store),
+            f"offbook:journal:{running.id}",
+            f"offbook:open:4:Root:{running.id}",
+        )
 
     return asyncio.run(main())
 
@@ -96,7 +136,14 @@ def interrupted(durability):
 def lost():
     """The same of one that was lost before it came to rest."""
     content, journal, mark = interrupted("step")
-    return {journal: (None, content[journal][1][:-1]), mark: (pack({"checkpoint": "c", "steps": True}), ())}, journal, mark
+    return (
+        {
+            journal: (None, content[journal][1][:-1]),
+            mark: (pack({"checkpoint": "c", "steps": True}), ()),
+        },
+        journal,
+        mark,
+    )
 
 
 async def answered(content, durability):
@@ -105,7 +152,7 @@ async def answered(content, durability):
     runner = Runner(make_agent(), store=store_with(content), durability=durability)
     try:
         async with asyncio.timeout(20):
-            result = await runner.resume("c", data=True)
+            result = await runner.resume("c", targets=dict.fromkeys(asked[durability], True))
     except CheckpointError as error:
         assert str(error)
         assert done == []
@@ -183,7 +230,15 @@ def test_g09_a_lost_run_with_a_damaged_mark_is_left_or_goes_on(data):
     asyncio.run(recovered({**content, mark: (pack(data.draw(damaged(said))), ())}))
 
 
-BYTES = st.lists(st.tuples(st.sampled_from(("flip", "insert", "cut", "end")), st.integers(0, 100_000), st.integers(1, 255)), min_size=1, max_size=3)
+BYTES = st.lists(
+    st.tuples(
+        st.sampled_from(("flip", "insert", "cut", "end")),
+        st.integers(0, 100_000),
+        st.integers(1, 255),
+    ),
+    min_size=1,
+    max_size=3,
+)
 
 
 def spoilt(whole, changes):
@@ -202,7 +257,12 @@ def spoilt(whole, changes):
 
 
 @FUZZ
-@given(changes=BYTES, record=st.integers(0, 1000), durability=st.sampled_from(("interrupt", "step")), in_journal=st.booleans())
+@given(
+    changes=BYTES,
+    record=st.integers(0, 1000),
+    durability=st.sampled_from(("interrupt", "step")),
+    in_journal=st.booleans(),
+)
 def test_g09_bytes_that_were_changed_are_refused(changes, record, durability, in_journal):
     content, journal, _mark = interrupted(durability)
     if in_journal and durability == "step":
@@ -220,8 +280,12 @@ def test_g09_bytes_that_were_changed_are_refused(changes, record, durability, in
 @pytest.mark.parametrize("missing", [1, 3, 1000])
 def test_g09_a_journal_that_lacks_records_is_refused(run, missing):
     content, journal, _mark = interrupted("step")
-    assert run(answered({**content, journal: (None, content[journal][1][:-missing])}, "step")) is None
-    assert run(answered({**content, journal: (None, content[journal][1][missing:])}, "step")) is None
+    assert (
+        run(answered({**content, journal: (None, content[journal][1][:-missing])}, "step")) is None
+    )
+    assert (
+        run(answered({**content, journal: (None, content[journal][1][missing:])}, "step")) is None
+    )
 
 
 def test_g09_damaged_runs_are_left_as_they_are_and_the_others_are_continued(run, caplog):
@@ -236,21 +300,39 @@ def test_g09_damaged_runs_are_left_as_they_are_and_the_others_are_continued(run,
         content = content_of(store)
         for run_id in ids:
             content.pop(run_id)
-            content[f"understudy:journal:{run_id}"] = (None, content[f"understudy:journal:{run_id}"][1][:-1])
-            content[f"understudy:open:1:A:{run_id}"] = (pack({"checkpoint": run_id, "steps": True}), ())
+            content[f"offbook:journal:{run_id}"] = (
+                None,
+                content[f"offbook:journal:{run_id}"][1][:-1],
+            )
+            content[f"offbook:open:1:A:{run_id}"] = (
+                pack({"checkpoint": run_id, "steps": True}),
+                (),
+            )
         first, second, third, fourth, *good = ids
-        content[f"understudy:open:1:A:{first}"] = (b"junk", ())
-        content[f"understudy:open:1:A:{second}"] = (pack({"checkpoint": 1, "steps": True}), ())
-        content[f"understudy:journal:{third}"] = (None, (*content[f"understudy:journal:{third}"][1], b"junk"))
-        start, *records = content[f"understudy:journal:{fourth}"][1]
-        content[f"understudy:journal:{fourth}"] = (None, (pack(put_at(unpack(start), [0, 1, "lanes"], {})), *records))
+        content[f"offbook:open:1:A:{first}"] = (b"junk", ())
+        content[f"offbook:open:1:A:{second}"] = (pack({"checkpoint": 1, "steps": True}), ())
+        content[f"offbook:journal:{third}"] = (
+            None,
+            (*content[f"offbook:journal:{third}"][1], b"junk"),
+        )
+        start, *records = content[f"offbook:journal:{fourth}"][1]
+        content[f"offbook:journal:{fourth}"] = (
+            None,
+            (pack(put_at(unpack(start), [0, 1, "lanes"], {})), *records),
+        )
         again = Runner(Custom(name="A"), store=store_with(content), durability="step")
-        with caplog.at_level(logging.ERROR, "understudy"):
+        with caplog.at_level(logging.ERROR, "offbook"):
             runs = await again.recover()
         assert sorted(one.id for one in runs) == sorted(good)
         assert [(await one).status for one in runs] == ["interrupted", "interrupted"]
         for bad in (first, second, third, fourth):
-            assert sum(f"Run {bad} cannot be continued" in record.getMessage() for record in caplog.records) == 1
+            assert (
+                sum(
+                    f"Run {bad} cannot be continued" in record.getMessage()
+                    for record in caplog.records
+                )
+                == 1
+            )
         left = content_of(again.store)
         assert {key: left.get(key) for key in content if key.split(":")[-1] in ids[:4]} == {
             key: value for key, value in content.items() if key.split(":")[-1] in ids[:4]

@@ -1,13 +1,15 @@
-"""G9: what somebody has made up on purpose: structures that go in circles, that are very deep or very large, and numbers that no run has."""
+"""G9: what somebody has made up on purpose: structures that go in circles, that are very deep or
+very large, and numbers that no run has.
+"""
 
 import tracemalloc
 
 import pytest
 
+from offbook.actors import Agent
+from offbook.runtime import CheckpointError, Message, Runner
+from offbook.runtime.codec.packing import pack, unpack
 from tests.runtime.durability.damage import content_of, put_at, store_with
-from understudy.actors import Agent
-from understudy.runtime import CheckpointError, Message, Runner
-from understudy.runtime.codec.packing import pack, unpack
 
 MANY = 20_000
 played = []
@@ -28,7 +30,7 @@ async def interrupted(durability):
     runner = make_runner({}, durability)
     running = runner.query("go", checkpoint_id="c")
     await running
-    return content_of(runner.store), f"understudy:journal:{running.id}"
+    return content_of(runner.store), f"offbook:journal:{running.id}"
 
 
 async def refused(content, durability, *words):
@@ -54,7 +56,9 @@ def circle(checkpoint):
 def chain(checkpoint):
     """Agents that have cast each other, one below the other, listed from the lowest on."""
     frame_id, frame = frames_of(checkpoint)
-    chained = {f"f{number}": {**frame, "in": f"f{number - 1}"} for number in range(1, MANY)} | {"f1": {**frame, "in": frame_id}}
+    chained = {f"f{number}": {**frame, "in": f"f{number - 1}"} for number in range(1, MANY)} | {
+        "f1": {**frame, "in": frame_id}
+    }
     return {**dict(reversed(chained.items())), frame_id: frame}
 
 
@@ -74,7 +78,10 @@ LANES = {
     "itself": {"": [None, 0, []], "a": ["a", 0, []]},
     "each other": {"": [None, 0, []], "a": ["b", 0, []], "b": ["a", 0, []]},
     "the first": {"": ["a", 0, []], "a": ["", 0, []]},
-    "a long way round": {"": [None, 0, []], **{f"l{number}": [f"l{(number + 1) % MANY}", 0, []] for number in range(MANY)}},
+    "a long way round": {
+        "": [None, 0, []],
+        **{f"l{number}": [f"l{(number + 1) % MANY}", 0, []] for number in range(MANY)},
+    },
 }
 
 
@@ -89,14 +96,27 @@ def test_g09_lanes_that_are_above_each_other_are_refused(run, lanes, durability)
         if durability == "interrupt":
             checkpoint = unpack(content["c"][0])
             frame_id, _frame = frames_of(checkpoint)
-            forged = put_at(put_at(checkpoint, ["image", "lanes"], lanes), ["image", "frames", frame_id, "lane"], used)
+            forged = put_at(
+                put_at(checkpoint, ["image", "lanes"], lanes),
+                ["image", "frames", frame_id, "lane"],
+                used,
+            )
             await refused({"c": (pack(forged), ())}, durability, "circle")
         else:
             start, *records = (unpack(record) for record in content[journal][1])
-            frame_id, frame = next((change[1], unpack(change[2])) for record in records for change in record if change[0] == "frame")
+            frame_id, frame = next(
+                (change[1], unpack(change[2]))
+                for record in records
+                for change in record
+                if change[0] == "frame"
+            )
             start[0][1]["lanes"] = lanes
             records[-1].append(["frame", frame_id, pack({**frame, "lane": used})])
-            await refused({**content, journal: (None, [pack(record) for record in (start, *records)])}, durability, "circle")
+            await refused(
+                {**content, journal: (None, [pack(record) for record in (start, *records)])},
+                durability,
+                "circle",
+            )
 
     run(main())
 
@@ -104,9 +124,15 @@ def test_g09_lanes_that_are_above_each_other_are_refused(run, lanes, durability)
 def test_g09_very_many_lanes_below_each_other_take_no_long_time(run):
     async def main():
         content, _journal = await interrupted("interrupt")
-        lanes = {"": [None, 0, []], "l0": ["", 0, []], **{f"l{number}": [f"l{number - 1}", 0, []] for number in range(1, MANY)}}
+        lanes = {
+            "": [None, 0, []],
+            "l0": ["", 0, []],
+            **{f"l{number}": [f"l{number - 1}", 0, []] for number in range(1, MANY)},
+        }
         forged = put_at(unpack(content["c"][0]), ["image", "lanes"], dict(reversed(lanes.items())))
-        assert (await make_runner({"c": (pack(forged), ())}, "interrupt").resume("c")).status == "interrupted"
+        assert (
+            await make_runner({"c": (pack(forged), ())}, "interrupt").resume("c")
+        ).status == "interrupted"
 
     run(main())
 
@@ -159,7 +185,11 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value"), CHANGES, ids=[f"{'.'.join(path)}-{number}" for number, (path, _value) in enumerate(CHANGES)])
+@pytest.mark.parametrize(
+    ("path", "value"),
+    CHANGES,
+    ids=[f"{'.'.join(path)}-{number}" for number, (path, _value) in enumerate(CHANGES)],
+)
 def test_g09_what_no_run_has_is_refused(run, path, value):
     async def main():
         content, _journal = await interrupted("interrupt")
@@ -173,9 +203,11 @@ def test_g09_a_session_that_holds_what_no_message_is_is_refused(run):
     async def main():
         runner = make_runner({}, "interrupt")
         await runner.session("s").query("hello")
-        _value, (record,) = content_of(runner.store)["understudy:session:s"]
+        _value, (record,) = content_of(runner.store)["offbook:session:s"]
         forged = put_at(unpack(record), ["messages", 0, "tool_calls"], 5)
-        session = make_runner({"understudy:session:s": (None, [pack(forged)])}, "interrupt").session("s")
+        session = make_runner({"offbook:session:s": (None, [pack(forged)])}, "interrupt").session(
+            "s"
+        )
         with pytest.raises(CheckpointError):
             await session.query("and now?")
 
@@ -186,6 +218,10 @@ def test_g09_an_answered_mark_says_so_whatever_is_in_it(run):
     async def main():
         content, _journal = await interrupted("interrupt")
         run_id = unpack(content["c"][0])["run"]
-        await refused({**content, f"understudy:answered:{run_id}@1": (b"junk", ())}, "interrupt", "already answered")
+        await refused(
+            {**content, f"offbook:answered:{run_id}@1": (b"junk", ())},
+            "interrupt",
+            "already answered",
+        )
 
     run(main())

@@ -1,10 +1,20 @@
-"""Under which name a run that waits is kept, how its earlier saves are reached, and what becomes of one that goes on from such a one."""
+"""Under which name a run that waits is kept, how its earlier saves are reached, and what becomes of
+one that goes on from such a one.
+"""
 
 import pytest
 
+from offbook.actors import Agent, Parallel, ToolContext, tool
+from offbook.runtime import (
+    AgentEvent,
+    CheckpointNotFound,
+    MemoryStore,
+    ResumeError,
+    Runner,
+    ToolCalls,
+    UsageError,
+)
 from tests.doubles.waiting import Asker, Stage, chat, ids, told
-from understudy.actors import Agent, Parallel, ToolContext, tool
-from understudy.runtime import AgentEvent, CheckpointNotFound, MemoryStore, ResumeError, Runner, ToolCalls, UsageError
 
 
 class Story(Agent):
@@ -38,7 +48,9 @@ def test_without_a_name_the_name_is_the_run_s_id():
     assert runner.resume(run.id, data="x").result(20).final_output == "A heard x"
 
 
-@pytest.mark.parametrize("name", ["1", "order 7", "user@example.com", "zoë/7?#%", "a" * 200, "under:score_-.~"])
+@pytest.mark.parametrize(
+    "name", ["1", "order 7", "user@example.com", "zoë/7?#%", "a" * 200, "under:score_-.~"]
+)
 def test_the_name_may_be_any_text(name):
     runner = Runner(Asker("A", "1?", "2?"), store=MemoryStore())
     run = runner.query("q", checkpoint_id=name)
@@ -147,7 +159,9 @@ def test_a_resumed_run_goes_on_from_its_last_save_each_time(stage):
 def test_another_runner_and_another_definition_of_the_same_shape_go_on(stage):
     stage.start()
     for data in "abc":
-        result = Runner(Story(name="A"), store=stage.store).resume(stage.id, data=data).result(20)
+        run = Runner(Story(name="A"), store=stage.store).resume(stage.id, data=data)
+        result = run.result(20)
+        stage.id = run.checkpoint_id
     assert heard(result) == ["a", "b", "c"]
 
 
@@ -169,6 +183,7 @@ def test_the_last_save_may_be_named_by_its_number(stage):
     run = stage.runner.resume(f"{stage.id}@2", data="b")
     assert heard(run.result(20)) == ["a", "b"]
     assert run.checkpoint_id == stage.id, "it was not answered before: it is no branch"
+    stage.id = run.checkpoint_id
     assert heard(stage.go_on(data="c")) == ["a", "b", "c"]
 
 
@@ -204,10 +219,11 @@ def test_a_branch_has_an_id_and_a_history_of_its_own(stage):
     # The trunk is where it was.
     assert heard(stage.go_on({second.interrupts[0].id: "a2"})) == ["a", "a2"]
     # The branch goes on by itself, and may be branched in its turn.
-    assert heard(stage.go_on(id=branch.checkpoint_id, data="b2")) == ["b", "b2"]
-    assert heard(stage.go_on(id=branch.checkpoint_id, data="b3")) == ["b", "b2", "b3"]
+    name = str(branch.checkpoint_id)
+    assert heard(stage.go_on(id=name, data="b2")) == ["b", "b2"]
+    assert heard(stage.go_on(id=name, data="b3")) == ["b", "b2", "b3"]
     with pytest.raises(ResumeError, match="already answered"):
-        stage.go_on(id=branch.checkpoint_id, data="b4")
+        stage.go_on(id=name, data="b4")
     assert heard(stage.go_on(data="a3")) == ["a", "a2", "a3"]
 
 

@@ -2,16 +2,18 @@
 
 import pytest
 
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import ActorSystem, CheckpointError, MemoryStore, Message, Runner, ToolCall
+from offbook.runtime.durability.store_keys import history_key
 from tests.doubles.watched_stores import WatchedStore
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, CheckpointError, MemoryStore, Message, Runner, ToolCall
-from understudy.runtime.durability.store_keys import history_key
 
 ROUNDS = 60
 
 
 class Asking:
-    """A model that lets the tool be called so many times, and then says how many messages it sees."""
+    """A model that lets the tool be called so many times, and then says how many messages it
+    sees.
+    """
 
     def __init__(self):
         self.rounds = ROUNDS
@@ -44,13 +46,19 @@ def test_each_of_many_saves_costs_what_the_first_ones_do(run, durability):
     async def main():
         store, model, costs = Counting(), Asking(), []
         async with ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="A", model=model, tools=[ask], max_iterations=ROUNDS + 1), system=system, store=store, durability=durability)
+            runner = Runner(
+                ChatModelAgent(name="A", model=model, tools=[ask], max_iterations=ROUNDS + 1),
+                system=system,
+                store=store,
+                durability=durability,
+            )
             play = runner.query("go")
             result = await play
             for number in range(ROUNDS):
                 assert result.status == "interrupted"
                 before = store.written
-                result = await runner.resume(play.checkpoint_id, data=f"answer {number}")
+                play = runner.resume(play.checkpoint_id, data=f"answer {number}")
+                result = await play
                 costs.append(store.written - before)
             assert (result.final_output, model.seen) == ("end", 1 + 2 * ROUNDS)
         early, late = sum(costs[10:30]), sum(costs[-21:-1])
@@ -64,18 +72,25 @@ def test_a_branch_from_a_save_with_a_long_history_has_all_of_it(run):
         store, model = MemoryStore(), Asking()
         model.rounds = 50
         async with ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="A", model=model, tools=[ask], max_iterations=99), system=system, store=store)
+            runner = Runner(
+                ChatModelAgent(name="A", model=model, tools=[ask], max_iterations=99),
+                system=system,
+                store=store,
+            )
             play = runner.query("go")
             await play
             for _ in range(49):
-                await runner.resume(play.checkpoint_id, data="first")
-            assert (await runner.resume(play.checkpoint_id, data="first")).final_output == "end"
-            branch = runner.resume(f"{play.checkpoint_id}@45", data="other")
+                await runner.resume(play.id, data="first")
+            assert (await runner.resume(play.id, data="first")).final_output == "end"
+            branch = runner.resume(f"{play.id}@45", data="other")
             result = await branch
             while result.status == "interrupted":
-                result = await runner.resume(branch.checkpoint_id, data="other")
+                branch = runner.resume(branch.checkpoint_id, data="other")
+                result = await branch
             assert (result.final_output, model.seen) == ("end", 101)
-            assert [event.message.text for event in result.events if event.message.role == "tool"] == ["other"]
+            assert [
+                event.message.text for event in result.events if event.message.role == "tool"
+            ] == ["other"]
 
     run(main())
 
@@ -85,20 +100,27 @@ def test_g09_a_history_in_pieces_that_is_damaged_is_refused(run, damage):
     async def main():
         store, model = MemoryStore(), Asking()
         async with ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="A", model=model, tools=[ask], max_iterations=99), system=system, store=store)
+            runner = Runner(
+                ChatModelAgent(name="A", model=model, tools=[ask], max_iterations=99),
+                system=system,
+                store=store,
+            )
             play = runner.query("go")
             await play
             for _ in range(50):
-                await runner.resume(play.checkpoint_id, data="x")
+                await runner.resume(play.id, data="x")
             key = history_key(play.id)
             records = await store.read(key)
             await store.delete(key)
             if damage != "gone":
-                await store.append(key, [records[0][:-9] if damage == "short" else await store.get(play.checkpoint_id)])
+                await store.append(
+                    key,
+                    [records[0][:-9] if damage == "short" else await store.get(play.checkpoint_id)],
+                )
             with pytest.raises(CheckpointError):
-                await runner.resume(play.checkpoint_id, data="x")
+                await runner.resume(play.id, data="x")
             await store.delete(key)
             await store.append(key, records)
-            assert (await runner.resume(play.checkpoint_id, data="x")).status == "interrupted"
+            assert (await runner.resume(play.id, data="x")).status == "interrupted"
 
     run(main())

@@ -1,12 +1,23 @@
-"""Checkpoints in stores of the user's own, in stores that fail, and of data that no store can hold."""
+"""Checkpoints in stores of the user's own, in stores that fail, and of data that no store can
+hold.
+"""
 
 import asyncio
 
 import pytest
 
+from offbook.actors import Agent, ChatModelAgent, Parallel, ToolContext, tool
+from offbook.runtime import (
+    AgentEvent,
+    CheckpointError,
+    MemoryStore,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    ToolCalls,
+    UsageError,
+)
 from tests.doubles.waiting import Asker, Naive, Stage, chat, ids, told
-from understudy.actors import Agent, ChatModelAgent, Parallel, ToolContext, tool
-from understudy.runtime import AgentEvent, CheckpointError, MemoryStore, Runner, RunStatus, ScriptedModel, ToolCalls, UsageError
 
 
 class Plain:
@@ -82,9 +93,13 @@ def test_in_one_process_an_interrupt_is_answered_once_in_such_a_store_as_well(ru
         return "paid"
 
     async def main():
-        runner = Runner(chat("a", ToolCalls(pay={"amount": 5}), "end", "end", tools=[pay]), store=store)
-        await runner.query("q", checkpoint_id="1")
-        found = await asyncio.gather(*(runner.resume("1", data=True) for _ in range(3)), return_exceptions=True)
+        runner = Runner(
+            chat("a", ToolCalls(pay={"amount": 5}), "end", "end", tools=[pay]), store=store
+        )
+        (waits,) = (await runner.query("q", checkpoint_id="1")).interrupts
+        found = await asyncio.gather(
+            *(runner.approve(waits) for _ in range(3)), return_exceptions=True
+        )
         assert sorted(isinstance(one, CheckpointError) for one in found) == [False, True, True]
 
     run(main())
@@ -149,7 +164,10 @@ def test_if_saving_fails_an_error_comes_before_the_interrupt():
     store = Broken("set")
     store.is_broken = True
     result = Stage(Asker("A"), store=store).start()
-    kinds = ["error" if event.error is not None else type(event.action).__name__ for event in result.events]
+    kinds = [
+        "error" if event.error is not None else type(event.action).__name__
+        for event in result.events
+    ]
     assert kinds == ["error", "Interrupted"]
     error = result.events[0].error
     assert isinstance(error, CheckpointError)
@@ -184,7 +202,9 @@ def test_if_reading_fails_that_is_raised_and_nothing_runs():
     assert stage.go_on(data="x").final_output == "A heard x"
 
 
-@pytest.mark.parametrize("value", ["a text", 7, ["bytes"], object()], ids=["text", "number", "list", "object"])
+@pytest.mark.parametrize(
+    "value", ["a text", 7, ["bytes"], object()], ids=["text", "number", "list", "object"]
+)
 def test_a_store_that_returns_no_bytes_is_named(value):
     store = Plain()
     stage = Stage(Asker("A"), store=store)
@@ -278,7 +298,12 @@ def test_a_tool_is_told_where_it_gives_what_cannot_be_kept(where, kind):
     async def give_async(context: ToolContext) -> str:
         return body(context)
 
-    agent = chat("a", ToolCalls(give={}), "end", tools=[tool(name="give")(give if kind == "def" else give_async)])
+    agent = chat(
+        "a",
+        ToolCalls(give={}),
+        "end",
+        tools=[tool(name="give")(give if kind == "def" else give_async)],
+    )
     assert Stage(agent).start().status == "completed"
     assert told(agent.model) == [("give", "I know better now")]
     assert len(caught) == 1
@@ -310,7 +335,11 @@ def test_what_cannot_be_kept_is_no_answer():
     agent = Naive(name="A")
     stage = Stage(agent)
     waits = stage.start().interrupts[0].id
-    for given in ({"data": object()}, {"targets": {waits: {1, 2, (lambda: None)}}}, {"session_values": {"x": object()}}):
+    for given in (
+        {"data": object()},
+        {"targets": {waits: {1, 2, (lambda: None)}}},
+        {"session_values": {"x": object()}},
+    ):
         with pytest.raises(CheckpointError):
             stage.go_on(**given)
     assert stage.go_on(data="x").final_output == "A heard x"

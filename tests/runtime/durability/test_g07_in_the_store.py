@@ -1,20 +1,24 @@
-"""G7 in a store: with durability="step" each event is in the store before it is shown, and every interrupt is saved before that."""
+"""G7 in a store: with durability="step" each event is in the store before it is shown, and every
+interrupt is saved before that.
+"""
 
 import asyncio
 
 import pytest
 
+from offbook.actors import Agent, ChatModelAgent, Parallel, ToolContext, tool
+from offbook.runtime import AgentEvent, Interrupted, Runner, ScriptedModel, StoreError, ToolCalls
+from offbook.runtime.codec.packing import unpack
 from tests.doubles.watched_stores import WatchedStore
 from tests.programs.long_play import make_play
-from understudy.actors import Agent, ChatModelAgent, Parallel, ToolContext, tool
-from understudy.runtime import AgentEvent, Interrupted, Runner, ScriptedModel, StoreError, ToolCalls
-from understudy.runtime.codec.packing import unpack
 
 
 async def numbers_in(store, run_id):
     """The numbers of the events that are in the journal."""
-    records = await store.read(f"understudy:journal:{run_id}")
-    return [change[2].seq for record in records for change in unpack(record) if change[0] == "event"]
+    records = await store.read(f"offbook:journal:{run_id}")
+    return [
+        change[2].seq for record in records for change in unpack(record) if change[0] == "event"
+    ]
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
@@ -94,12 +98,16 @@ def test_g07_an_interrupt_is_in_the_store_when_it_is_shown(run, store_of, kind, 
         return f"told {context.interrupt('sure?')}"
 
     async def main():
-        agent = ChatModelAgent(name="A", model=ScriptedModel([ToolCalls("ask"), "done"]), tools=[ask])
+        agent = ChatModelAgent(
+            name="A", model=ScriptedModel([ToolCalls("ask"), "done"]), tools=[ask]
+        )
         store = store_of(kind)
         running = Runner(agent, store=store, durability=durability).query("go", checkpoint_id="c")
         async for event in running:
             assert (await store.get("c") is not None) == isinstance(event.action, Interrupted)
-        assert (await Runner(agent, store=store, durability=durability).resume("c", data=1)).final_message.text == "done"
+        assert (
+            await Runner(agent, store=store, durability=durability).resume("c", data=1)
+        ).final_message.text == "done"
 
     run(main())
 
@@ -124,7 +132,11 @@ def test_g07_what_could_not_be_recorded_is_not_shown(run, left):
 
     async def main():
         store = Failing(left)
-        runner = Runner(Parallel(name="P", sub_agents=[Talks(name="A"), Talks(name="B")]), store=store, durability="step")
+        runner = Runner(
+            Parallel(name="P", sub_agents=[Talks(name="A"), Talks(name="B")]),
+            store=store,
+            durability="step",
+        )
         running = runner.query("go")
         seen = [event async for event in running]
         result = await running

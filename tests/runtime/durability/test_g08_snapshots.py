@@ -1,14 +1,16 @@
-"""G8 without killing anybody: from what was in the store after each single write, another runner goes on with the run, and nothing is lost or done again."""
+"""G8 without killing anybody: from what was in the store after each single write, another runner
+goes on with the run, and nothing is lost or done again.
+"""
 
 import asyncio
 from collections import Counter
 
 import pytest
 
+from offbook.actors import Agent, ChatModelAgent, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import AgentEvent, Message, ResumeError, Runner, ScriptedModel, ToolCalls
 from tests.doubles.snapshots import Snapshots, events_of, journal_of
 from tests.programs.long_play import make_play
-from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import AgentEvent, Message, ResumeError, Runner, ScriptedModel, ToolCalls
 
 
 def said(events):
@@ -16,13 +18,20 @@ def said(events):
     found = {}
     for event in events:
         message = event.message
-        found.setdefault(event.agent_name, []).append((event.run_path, message.role, message.text, message.tool_call_id))
-    return {name: (Counter(lines), [line for line in lines if line[1] != "tool"]) for name, lines in found.items()}
+        found.setdefault(event.agent_name, []).append(
+            (event.run_path, message.role, message.text, message.tool_call_id)
+        )
+    return {
+        name: (Counter(lines), [line for line in lines if line[1] != "tool"])
+        for name, lines in found.items()
+    }
 
 
 async def recovered(agent, content):
     """The result of the one run that is recovered from there; None if there is none."""
-    runs = await Runner(agent, store=Snapshots(content), durability="step", keep="unfinished").recover()
+    runs = await Runner(
+        agent, store=Snapshots(content), durability="step", keep="unfinished"
+    ).recover()
     assert len(runs) <= 1
     return await runs[0] if runs else None
 
@@ -30,7 +39,9 @@ async def recovered(agent, content):
 def test_g08_from_every_write_a_run_goes_on_to_the_same_end(run):
     async def main():
         store = Snapshots()
-        first = await Runner(make_play(len), store=store, durability="step", keep="unfinished").query("go")
+        first = await Runner(
+            make_play(len), store=store, durability="step", keep="unfinished"
+        ).query("go")
         assert first.status == "completed"
         assert not store.content()
         went_on = 0
@@ -45,10 +56,18 @@ def test_g08_from_every_write_a_run_goes_on_to_the_same_end(run):
             assert said([*before, *result.events]) == said(first.events)
             assert result.usage == first.usage
             assert result.session_values == first.session_values
-            assert result.events[-1].seq == len(first.events) if result.events else len(before) == len(first.events)
+            assert (
+                result.events[-1].seq == len(first.events)
+                if result.events
+                else len(before) == len(first.events)
+            )
             done = {event.message.tool_call_id for event in before if event.message.role == "tool"}
-            assert done.isdisjoint(line.split()[2] for line in begun if line.startswith("begin tool"))
-        assert went_on == len(store.taken) - 1, "all but the last step, behind which it is not there any more"
+            assert done.isdisjoint(
+                line.split()[2] for line in begun if line.startswith("begin tool")
+            )
+        assert went_on == len(store.taken) - 1, (
+            "all but the last step, behind which it is not there any more"
+        )
 
     run(main())
 
@@ -69,7 +88,9 @@ class Thinker(Agent):
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_g08_what_an_agent_has_noted_for_its_next_step_is_recorded_with_that_step(run, nested):
-    """And not with whatever somebody else has said meanwhile: else the step would be taken for done."""
+    """And not with whatever somebody else has said meanwhile: else the step would be taken for
+    done.
+    """
 
     async def main():
         store, thinking = Snapshots(), asyncio.Event()
@@ -81,13 +102,23 @@ def test_g08_what_an_agent_has_noted_for_its_next_step_is_recorded_with_that_ste
                 thinking.set()
 
         thinker = Thinker(thinking)
-        agent = Parallel(name="P", sub_agents=[Sequential(name="S", sub_agents=[thinker]) if nested else thinker, Speaker(name="Speaker")])
+        agent = Parallel(
+            name="P",
+            sub_agents=[
+                Sequential(name="S", sub_agents=[thinker]) if nested else thinker,
+                Speaker(name="Speaker"),
+            ],
+        )
         first = await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
         assert len(first.events) == 5
         for _what, content in store.taken[:-1]:
             before = events_of(content)
             result = await recovered(agent, content)
-            texts = [event.message.text for event in [*before, *result.events] if event.agent_name == "Thinker"]
+            texts = [
+                event.message.text
+                for event in [*before, *result.events]
+                if event.agent_name == "Thinker"
+            ]
             assert texts == ["thought 1", "thought 2"]
 
     run(main())
@@ -106,16 +137,29 @@ class Speaks(Agent):
 def test_g08_the_result_of_an_agent_tool_is_what_was_said_last_in_it_before_and_after(run, last):
     async def main():
         store = Snapshots()
-        inner = last(name="Inner", sub_agents=[Speaks(name="A"), Sequential(name="B", sub_agents=[Speaks(name="C")])])
+        inner = last(
+            name="Inner",
+            sub_agents=[Speaks(name="A"), Sequential(name="B", sub_agents=[Speaks(name="C")])],
+        )
 
         def reply(request):
-            return "done" if request.messages[-1].role == "tool" else ToolCalls("Inner", {"request": "?"})
+            return (
+                "done"
+                if request.messages[-1].role == "tool"
+                else ToolCalls("Inner", {"request": "?"})
+            )
 
-        agent = ChatModelAgent(name="Outer", model=ScriptedModel([reply] * 99), tools=[inner.as_tool()])
+        agent = ChatModelAgent(
+            name="Outer", model=ScriptedModel([reply] * 99), tools=[inner.as_tool()]
+        )
         await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
         for _what, content in store.taken[:-1]:
             result = await recovered(agent, content)
-            texts = [event.message.text for event in [*events_of(content), *result.events] if event.agent_name == "Outer"]
+            texts = [
+                event.message.text
+                for event in [*events_of(content), *result.events]
+                if event.agent_name == "Outer"
+            ]
             assert texts == ["", "C speaks", "done"]
 
     run(main())
@@ -145,7 +189,9 @@ def test_g08_what_an_agent_does_once_is_not_done_again_when_it_is_recorded(run):
             made.clear()
             await recovered(agent, content)
             found.append(tuple(made))
-        assert found == [("one", "two"), ("two",), (), ()], "from the beginning, behind each of the two, and behind the event"
+        assert found == [("one", "two"), ("two",), (), ()], (
+            "from the beginning, behind each of the two, and behind the event"
+        )
 
     run(main())
 
@@ -155,7 +201,8 @@ def test_g08_a_run_that_had_said_all_ends_with_what_it_had_said(run):
 
     async def main():
         store = Snapshots()
-        agent = ChatModelAgent(name="A", model=ScriptedModel(["the answer"]), output_key="answer")  # which is put there between the two
+        # Which is put there between the two.
+        agent = ChatModelAgent(name="A", model=ScriptedModel(["the answer"]), output_key="answer")
         first = await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
         content = next(content for _what, content in store.taken if events_of(content))
         result = await recovered(agent, content)
@@ -167,12 +214,18 @@ def test_g08_a_run_that_had_said_all_ends_with_what_it_had_said(run):
     run(main())
 
 
-@pytest.mark.parametrize("value", [[2**70], {"half": "\ud800"}, {"deep": [[[(1, {2})]]]}, "\ud800", 2**70, {1: {None: (1,)}}], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [[2**70], {"half": "\ud800"}, {"deep": [[[(1, {2})]]]}, "\ud800", 2**70, {1: {None: (1,)}}],
+    ids=repr,
+)
 def test_g08_whatever_can_be_kept_may_be_a_session_value(run, value):
     async def main():
         store = Snapshots()
         agent = Thinker([])
-        first = await Runner(agent, store=store, durability="step", keep="unfinished").query("go", session_values={"value": value})
+        first = await Runner(agent, store=store, durability="step", keep="unfinished").query(
+            "go", session_values={"value": value}
+        )
         assert first.session_values == {"value": value}
         content = next(content for _what, content in store.taken if events_of(content))
         assert (await recovered(agent, content)).session_values == {"value": value}
@@ -181,7 +234,9 @@ def test_g08_whatever_can_be_kept_may_be_a_session_value(run, value):
 
 
 def test_g08_the_answer_of_a_model_and_the_end_of_its_run_are_one_step(run):
-    """From each step the run goes on, or it has ended with all that it has said: no process finds one that only has to be ended."""
+    """From each step the run goes on, or it has ended with all that it has said: no process finds
+    one that only has to be ended.
+    """
 
     async def main():
         store = Snapshots()
@@ -191,8 +246,14 @@ def test_g08_the_answer_of_a_model_and_the_end_of_its_run_are_one_step(run):
         assert not events_of(begun)
         assert [event.message.text for event in events_of(ended)] == ["the answer"]
         assert await recovered(agent, ended) is None
-        again = await Runner(agent, store=Snapshots(ended), durability="step").attach(first.events[0].run_id)
-        assert (again.status, again.final_message, again.final_output) == ("completed", first.final_message, "the answer")
+        again = await Runner(agent, store=Snapshots(ended), durability="step").attach(
+            first.events[0].run_id
+        )
+        assert (again.status, again.final_message, again.final_output) == (
+            "completed",
+            first.final_message,
+            "the answer",
+        )
         assert again.events == first.events
         assert (await recovered(agent, begun)).final_output == "the answer"
 
@@ -209,9 +270,13 @@ def test_g08_a_step_is_as_long_as_what_is_new_in_it(run):
         def look(text: str) -> str:
             return text
 
-        agent = ChatModelAgent(name="A", model=ScriptedModel([*lines, "end"]), tools=[look], max_iterations=100)
+        agent = ChatModelAgent(
+            name="A", model=ScriptedModel([*lines, "end"]), tools=[look], max_iterations=100
+        )
         await Runner(agent, store=store, durability="step", keep="unfinished").query("go")
-        changes = [len(journal_of(content)) for _what, content in store.taken if journal_of(content)]
+        changes = [
+            len(journal_of(content)) for _what, content in store.taken if journal_of(content)
+        ]
         assert len(changes) > 190
         last = [content for _what, content in store.taken if events_of(content)][-1]
         (journal,) = [records for key, (_value, records) in last.items() if ":journal:" in key]
@@ -222,7 +287,9 @@ def test_g08_a_step_is_as_long_as_what_is_new_in_it(run):
 
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
-def test_a_run_that_was_cancelled_goes_on_from_its_last_step_as_one_that_was_killed_does(run, durability):
+def test_a_run_that_was_cancelled_goes_on_from_its_last_step_as_one_that_was_killed_does(
+    run, durability
+):
     """What it had noted for the next one is not taken for that."""
 
     async def main():
@@ -264,7 +331,9 @@ def test_g08_a_run_whose_steps_are_kept_from_an_answer_on_goes_on_from_each_of_t
         store, agent = Snapshots(), make_play(len, ask=ask)
         await Runner(agent, store=store, durability="interrupt").query("go", checkpoint_id="c")
         start = len(store.taken)
-        whole = await Runner(agent, store=store, durability="step", keep="unfinished").resume("c", data="yes")
+        whole = await Runner(agent, store=store, durability="step", keep="unfinished").resume(
+            "c", data="yes"
+        )
         assert whole.status == "completed"
         for _what, content in store.taken[start:-1]:
             (result,) = await answered(agent, content, "step")
@@ -278,15 +347,19 @@ def test_g08_a_run_whose_steps_are_kept_from_an_answer_on_goes_on_from_each_of_t
 def test_g08_a_run_whose_steps_are_no_more_kept_from_an_answer_on_is_answered_once(run):
     async def main():
         store, agent = Snapshots(), make_play(len, ask=ask)
-        await Runner(agent, store=store, durability="step", keep="unfinished").query("go", checkpoint_id="c")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query(
+            "go", checkpoint_id="c"
+        )
         start = len(store.taken)
         whole = await Runner(agent, store=store, durability="interrupt").resume("c", data="yes")
         assert whole.status == "completed"
         for what, content in store.taken[start - 1 :]:
             for durability in ("interrupt", "step"):
                 results = await answered(agent, content, durability)
-                is_answered = any(key.startswith("understudy:answered:") for key in content)
+                is_answered = any(key.startswith("offbook:answered:") for key in content)
                 assert len(results) == (0 if is_answered else 1), what
-                assert [said(result.events) for result in results] == [said(whole.events)] * len(results)
+                assert [said(result.events) for result in results] == [said(whole.events)] * len(
+                    results
+                )
 
     run(main())

@@ -1,13 +1,15 @@
-"""Whatever a store raises, and whenever it is closed, a run that is kept in it ends, says why, and everybody who waits for it is told."""
+"""Whatever a store raises, and whenever it is closed, a run that is kept in it ends, says why, and
+everybody who waits for it is told.
+"""
 
 import asyncio
 
 import pytest
 
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import Runner, ScriptedModel, StoreError, ToolCalls, UsageError
+from offbook.runtime.testing import ManualClock
 from tests.doubles.held_stores import Echo, HeldStore, beside, echoing, soon
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import Runner, ScriptedModel, StoreError, ToolCalls, UsageError
-from understudy.runtime.testing import ManualClock
 
 KINDS = ("memory", "sqlite", "redis", "postgres")
 
@@ -40,7 +42,9 @@ def test_g13_a_run_whose_store_is_closed_in_the_middle_ends(run, store_of, kind,
             if how == "after_tools":
                 model.gate.set()  # the others end it while its model still thinks
         results = await asyncio.gather(*waiting)
-        assert {result.status for result in results} <= ({"failed"} if how == "goes on" else {"failed", "cancelled"})
+        assert {result.status for result in results} <= (
+            {"failed"} if how == "goes on" else {"failed", "cancelled"}
+        )
         if how == "goes on":
             assert isinstance(results[0].error, StoreError)
         await soon(system.stop())
@@ -52,8 +56,11 @@ def test_g13_a_run_whose_store_is_closed_in_the_middle_ends(run, store_of, kind,
 def test_g13_a_store_that_is_closed_at_either_end_of_a_run_leaves_nobody_waiting(run, when):
     async def main():
         store, model = HeldStore(), Echo()
-        gate = store.hold("claim") if when == "before it begins" else store.hold("remove", "journal")
-        agent = echoing(model, output_key="said") if when == "at its end" else echoing(model)  # which is put there between the last step and the end
+        gate = (
+            store.hold("claim") if when == "before it begins" else store.hold("remove", "journal")
+        )
+        # Which is put there between the last step and the end.
+        agent = echoing(model, output_key="said") if when == "at its end" else echoing(model)
         play = Runner(agent, store=store, durability="step", keep="unfinished").query("x")
         play.start()
         await soon(gate.reached.wait())
@@ -64,7 +71,9 @@ def test_g13_a_store_that_is_closed_at_either_end_of_a_run_leaves_nobody_waiting
                 await soon(play)
         elif when == "with its last step":
             result = await soon(play)
-            assert (result.status, result.final_message) == ("failed", None), "what is recorded nowhere is not shown"
+            assert (result.status, result.final_message) == ("failed", None), (
+                "what is recorded nowhere is not shown"
+            )
             assert isinstance(result.error, StoreError)
         else:
             assert (await soon(play)).status == "completed"
@@ -75,21 +84,33 @@ def test_g13_a_store_that_is_closed_at_either_end_of_a_run_leaves_nobody_waiting
 # --- a store that raises what it likes ---
 
 
-@pytest.mark.parametrize("error", [UsageError, TypeError, OwnError, KeyError, AssertionError, RecursionError])
+@pytest.mark.parametrize(
+    "error", [UsageError, TypeError, OwnError, KeyError, AssertionError, RecursionError]
+)
 @pytest.mark.parametrize("number", range(6))
 @pytest.mark.parametrize("after", [False, True], ids=["before the write", "after it"])
-def test_g13_whatever_a_store_raises_ends_the_run_with_an_error_that_says_it(run, error, number, after):
+def test_g13_whatever_a_store_raises_ends_the_run_with_an_error_that_says_it(
+    run, error, number, after
+):
     @tool
     async def pay() -> str:
         return "paid"
 
     def reply(request):
-        return ToolCalls("pay") if sum(message.role == "tool" for message in request.messages) < 2 else "done"
+        return (
+            ToolCalls("pay")
+            if sum(message.role == "tool" for message in request.messages) < 2
+            else "done"
+        )
 
     async def main():
         store = HeldStore()
         works = store.fail("append", "journal", error=error, after=after, skip=number)
-        play = Runner(ChatModelAgent(name="A", model=ScriptedModel([reply] * 9), tools=[pay]), store=store, durability="step").query("go")
+        play = Runner(
+            ChatModelAgent(name="A", model=ScriptedModel([reply] * 9), tools=[pay]),
+            store=store,
+            durability="step",
+        ).query("go")
         if number == 0:
             with pytest.raises(StoreError, match="it is broken") as caught:
                 await soon(play)

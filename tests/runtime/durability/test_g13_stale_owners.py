@@ -1,14 +1,16 @@
-"""A process that was stopped for longer than its lease, and goes on: it begins nothing of what another process has taken meanwhile."""
+"""A process that was stopped for longer than its lease, and goes on: it begins nothing of what
+another process has taken meanwhile.
+"""
 
 import pytest
 
-from understudy.runtime import ActorSystem, MemoryStore
-from understudy.runtime.durability.lease import Lease
-from understudy.runtime.durability.leases import leases_of
-from understudy.runtime.durability.store_access import StoreAccess
-from understudy.runtime.errors import RunLost
-from understudy.runtime.stores.writes import Put
-from understudy.runtime.testing import ManualClock
+from offbook.runtime import ActorSystem, MemoryStore
+from offbook.runtime.durability.lease import Lease
+from offbook.runtime.durability.leases import leases_of
+from offbook.runtime.durability.store_access import StoreAccess
+from offbook.runtime.errors import RunLost
+from offbook.runtime.stores.writes import Put
+from offbook.runtime.testing import ManualClock
 
 
 class Stopped:
@@ -31,7 +33,9 @@ class Stopped:
 
 
 @pytest.mark.parametrize("first", ["it looks", "it says that it is alive"])
-def test_g13_what_another_process_has_taken_meanwhile_is_noticed_before_anything_begins(run, until, first):
+def test_g13_what_another_process_has_taken_meanwhile_is_noticed_before_anything_begins(
+    run, until, first
+):
     async def main():
         stopped = Stopped()
         async with ActorSystem(clock=stopped.clock, lease_seconds=10) as system:
@@ -77,7 +81,9 @@ def test_g13_a_write_of_a_process_that_was_held_up_is_written_if_nobody_has_take
 
 
 @pytest.mark.parametrize("meanwhile", ["another takes it", "it is revoked"])
-def test_g13_a_write_of_a_process_that_was_held_up_is_refused_if_it_is_not_its_own_any_more(run, meanwhile):
+def test_g13_a_write_of_a_process_that_was_held_up_is_refused_if_it_is_not_its_own_any_more(
+    run, meanwhile
+):
     async def main():
         stopped = Stopped()
         async with ActorSystem(clock=stopped.clock, lease_seconds=10) as system:

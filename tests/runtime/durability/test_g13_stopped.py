@@ -1,4 +1,6 @@
-"""G13 with a process that is stopped by SIGSTOP for longer than its time, and goes on when another one has its run."""
+"""G13 with a process that is stopped by SIGSTOP for longer than its time, and goes on when another
+one has its run.
+"""
 
 import asyncio
 import json
@@ -9,9 +11,9 @@ import sys
 
 import pytest
 
+from offbook.runtime import ActorSystem, Runner
 from tests.programs.stopped import PAYMENTS, make_agent
 from tests.runtime.durability.lives import ROOT
-from understudy.runtime import ActorSystem, Runner
 
 PATIENCE = 15  # seconds of real time; two are enough, where nothing else is under way
 
@@ -19,8 +21,19 @@ PATIENCE = 15  # seconds of real time; two are enough, where nothing else is und
 @pytest.fixture
 def stopped(store_recipe, tmp_path, kind, where):
     """A process with a run that waits in the middle."""
-    command = [sys.executable, "-W", "error", "-m", "tests.programs.stopped", json.dumps(store_recipe(kind, "shared")), str(tmp_path / "paid"), where]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "tests.programs.stopped",
+        json.dumps(store_recipe(kind, "shared")),
+        str(tmp_path / "paid"),
+        where,
+    ]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
     assert process.stdout.readline() == "ready\n"
     yield process
     process.kill()
@@ -30,7 +43,9 @@ def stopped(store_recipe, tmp_path, kind, where):
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["tool", "model"])
 @pytest.mark.parametrize("kind", ["sqlite", "redis", "postgres"])
-def test_g13_a_process_that_was_stopped_for_longer_than_its_time_starts_nothing_more(run, store_of, stopped, tmp_path, kind, where):
+def test_g13_a_process_that_was_stopped_for_longer_than_its_time_starts_nothing_more(
+    run, store_of, stopped, tmp_path, kind, where
+):
     path = tmp_path / "paid"
 
     async def take_over():
@@ -42,7 +57,13 @@ def test_g13_a_process_that_was_stopped_for_longer_than_its_time_starts_nothing_
                 file.flush()
 
             async with ActorSystem() as system, asyncio.timeout(PATIENCE):
-                runner = Runner(make_agent(note), system=system, store=store, durability="step", keep="unfinished")
+                runner = Runner(
+                    make_agent(note),
+                    system=system,
+                    store=store,
+                    durability="step",
+                    keep="unfinished",
+                )
                 assert await runner.recover() == [], "it is alive, as far as anybody knows"
                 os.kill(stopped.pid, signal.SIGSTOP)
                 while not (runs := await runner.recover()):
@@ -58,10 +79,17 @@ def test_g13_a_process_that_was_stopped_for_longer_than_its_time_starts_nothing_
     stopped.stdin.flush()
     status, error, _shown = json.loads(stopped.stdout.readline())
     assert (status, error) == ("failed", "RunLost")
-    assert path.read_text().splitlines() == taken, "a tool was started by an owner that had lost the run"
-    keys = {who: [line.split()[1] for line in taken if line.startswith(who)] for who in ("stopped", "other")}
+    assert path.read_text().splitlines() == taken, (
+        "a tool was started by an owner that had lost the run"
+    )
+    keys = {
+        who: [line.split()[1] for line in taken if line.startswith(who)]
+        for who in ("stopped", "other")
+    }
     assert len({*keys["stopped"], *keys["other"]}) == PAYMENTS
-    assert set(keys["stopped"]) & set(keys["other"]) == ({keys["stopped"][1]} if where == "tool" else set()), "what was under way is made again, with its key"
+    assert set(keys["stopped"]) & set(keys["other"]) == (
+        {keys["stopped"][1]} if where == "tool" else set()
+    ), "what was under way is made again, with its key"
     assert len(keys["other"]) == 2
 
     async def look():

@@ -4,11 +4,13 @@ import asyncio
 
 import pytest
 
+from offbook.runtime import ActorSystem, Runner, StoreError
 from tests.doubles.held_stores import Echo, HeldStore, echoing, soon, turns
 from tests.doubles.left_runs import lose_all
-from understudy.runtime import ActorSystem, Runner, StoreError
 
-WHEN = pytest.mark.parametrize("after", [False, True], ids=["before the store has done it", "before the store has answered"])
+WHEN = pytest.mark.parametrize(
+    "after", [False, True], ids=["before the store has done it", "before the store has answered"]
+)
 
 
 async def cancelled_at(gate, work):
@@ -22,7 +24,9 @@ async def cancelled_at(gate, work):
 
 
 @WHEN
-def test_a_message_has_its_turn_after_a_clearing_that_was_cancelled_while_it_gave_its_turn_back(run, after):
+def test_a_message_has_its_turn_after_a_clearing_that_was_cancelled_while_it_gave_its_turn_back(
+    run, after
+):
     async def main():
         store = HeldStore()
         async with ActorSystem() as system:
@@ -72,7 +76,9 @@ def test_a_run_that_a_cancelled_recover_had_taken_is_found_by_one_of_the_next(ru
     async def main():
         store, model = HeldStore(), Echo()
         async with ActorSystem() as system:
-            left = Runner(echoing(model), system=system, store=store, durability="step").query("wait")
+            left = Runner(echoing(model), system=system, store=store, durability="step").query(
+                "wait"
+            )
             await soon(model.asked.wait())
         model.gate.set()
         async with ActorSystem() as system:
@@ -86,7 +92,9 @@ def test_a_run_that_a_cancelled_recover_had_taken_is_found_by_one_of_the_next(ru
 
 
 @pytest.mark.parametrize("session", [None, "s"])
-def test_what_a_cancelled_run_had_begun_with_is_taken_back_though_its_system_is_left_at_once(run, session):
+def test_what_a_cancelled_run_had_begun_with_is_taken_back_though_its_system_is_left_at_once(
+    run, session
+):
     async def main():
         store = HeldStore()
         async with ActorSystem() as system:
@@ -96,7 +104,11 @@ def test_what_a_cancelled_run_had_begun_with_is_taken_back_though_its_system_is_
             await soon(gate.reached.wait())
             begun.cancel()
             asyncio.get_running_loop().call_soon(gate.open)
-        assert ((await soon(begun)).status, store.open_keys(), store.leases()) == ("cancelled", [], [])
+        assert ((await soon(begun)).status, store.open_keys(), store.leases()) == (
+            "cancelled",
+            [],
+            [],
+        )
 
     run(main())
 
@@ -107,10 +119,18 @@ def test_what_the_store_grants_while_the_system_is_left_is_free_for_others_at_on
         store = HeldStore()
         async with ActorSystem() as system:
             gate = store.hold("claim", word, after=True)
-            begun = Runner(echoing(), system=system, store=store, durability="step").session("s").query("go")
+            begun = (
+                Runner(echoing(), system=system, store=store, durability="step")
+                .session("s")
+                .query("go")
+            )
             await soon(gate.reached.wait())
             asyncio.get_running_loop().call_soon(gate.open)
-        assert ((await soon(begun)).status, store.open_keys(), store.leases()) == ("cancelled", [], [])
+        assert ((await soon(begun)).status, store.open_keys(), store.leases()) == (
+            "cancelled",
+            [],
+            [],
+        )
 
     run(main())
 

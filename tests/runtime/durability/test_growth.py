@@ -1,17 +1,27 @@
-"""A step costs the same in a long run as in a short one: in bytes, and in calls of functions. No time is measured."""
+"""A step costs the same in a long run as in a short one: in bytes, and in calls of functions.
+
+No time is measured.
+"""
 
 import asyncio
 import sys
 
 import pytest
 
-from understudy.actors import Agent, Loop
-from understudy.runtime import AgentEvent, MemoryStore, Runner
-from understudy.runtime.codec.packing import pack, unpack
-from understudy.runtime.data.events import TransferToAgent
-from understudy.runtime.data.run_path import SHORT, SharedPath, as_path, begins_with, extended, names_of
-from understudy.runtime.durability.journal import EventReader, replay
-from understudy.runtime.durability.path_table import PathTable, read_path, read_paths
+from offbook.actors import Agent, ChatModelAgent, Loop, tool
+from offbook.runtime import AgentEvent, MemoryStore, Message, Runner, ScriptedModel, ToolCall
+from offbook.runtime.codec.packing import pack, unpack
+from offbook.runtime.data.events import TransferToAgent
+from offbook.runtime.data.run_path import (
+    SHORT,
+    SharedPath,
+    as_path,
+    begins_with,
+    extended,
+    names_of,
+)
+from offbook.runtime.durability.path_table import PathTable, read_path, read_paths
+from offbook.runtime.durability.replay import EventReader, replay
 
 pytestmark = pytest.mark.anyio
 
@@ -28,12 +38,15 @@ class Counting(MemoryStore):
     async def commit(self, claim, writes, *, then="keep"):
         records = [record for write in writes for record in getattr(write, "records", ())]
         self.records += records
-        self.sizes.append(sum(map(len, records)) + sum(len(getattr(write, "value", None) or b"") for write in writes))
+        self.sizes.append(
+            sum(map(len, records))
+            + sum(len(getattr(write, "value", None) or b"") for write in writes)
+        )
         await super().commit(claim, writes, then=then)
 
-    async def claim(self, key, owner, writes=(), *, former=None):
+    async def claim(self, key, owner, writes=()):
         self.records += [record for write in writes for record in getattr(write, "records", ())]
-        return await super().claim(key, owner, writes, former=former)
+        return await super().claim(key, owner, writes)
 
 
 class Tick(Agent):
@@ -64,7 +77,9 @@ def passing():
 @pytest.mark.parametrize("agent", [looping, passing])
 async def test_the_last_steps_of_a_long_run_write_as_much_as_the_first(agent):
     store = Counting()
-    result = await Runner(agent(), store=store, durability="step", max_transfers=10 * STEPS).query("go")
+    result = await Runner(agent(), store=store, durability="step", max_transfers=10 * STEPS).query(
+        "go"
+    )
     assert result.status == "completed", result.error
     steps = store.sizes[: STEPS - 1]
     assert sum(steps[-100:]) < 1.2 * sum(steps[100:200])
@@ -111,7 +126,9 @@ async def test_what_is_shown_of_a_long_run_has_plain_tuples():
     assert all(type(event.run_path) is tuple for event in result.events)
     assert [unpack(pack(event)) for event in result.events] == list(result.events)
     reader = EventReader()
-    assert [event for record in store.records for event in reader.read(record)] == list(result.events)
+    assert [event for record in store.records for event in reader.read(record)] == list(
+        result.events
+    )
 
 
 @pytest.mark.parametrize("stopped_after", [1, SHORT - 1, SHORT, SHORT + 1, 3 * SHORT + 2])
@@ -128,7 +145,11 @@ async def test_a_long_run_goes_on_with_the_paths_that_it_had(stopped_after):
 
     store = Counting()
     count = stopped_after + 2 * SHORT
-    runner = Runner(Loop(name="loop", sub_agents=[Stopping(name="tick")], max_iterations=count), store=store, durability="step")
+    runner = Runner(
+        Loop(name="loop", sub_agents=[Stopping(name="tick")], max_iterations=count),
+        store=store,
+        durability="step",
+    )
     run = runner.query("go", checkpoint_id="c")
     await waits.wait()
     await run.cancel()
@@ -178,5 +199,63 @@ def test_paths_share_their_beginnings():
     written = [table.write(one) for one in (path, extended(path, "x"), extended(path, "y"))]
     assert len(table.rows) == 5
     paths = read_paths(table.rows)
-    assert [names_of(read_path(one, paths)) for one in written] == [names, (*names, "x"), (*names, "y")]
+    assert [names_of(read_path(one, paths)) for one in written] == [
+        names,
+        (*names, "x"),
+        (*names, "y"),
+    ]
     assert isinstance(read_path(list(names), {}), SharedPath)
+
+
+def approving(calls):
+    @tool(needs_approval=True)
+    async def pay(number: int) -> str:
+        return "paid"
+
+    first = Message(
+        "assistant",
+        "",
+        tuple(ToolCall(f"c{number}", "pay", f'{{"number":{number}}}') for number in range(calls)),
+    )
+    return ChatModelAgent(name="A", model=ScriptedModel([first, "done"]), tools=[pay])
+
+
+async def test_an_answer_is_recorded_once_however_many_calls_of_a_reply_were_approved():
+    sizes = []
+    for calls in (100, 400):
+        store = Counting()
+        runner = Runner(approving(calls), store=store, durability="step")
+        first = await runner.query("go")
+        result = await runner.resume(
+            first.events[-1].action.checkpoint_id,
+            {interrupt.id: True for interrupt in first.interrupts},
+        )
+        assert result.status == "completed", result.error
+        sizes.append(sum(store.sizes) / calls)
+    assert sizes[1] < 1.1 * sizes[0]
+    assert sizes[1] < 4_000
+
+
+async def test_the_journal_of_a_run_that_was_answered_adds_up_after_each_record():
+    """Answers and open interrupts are kept apart from the frame of their agent."""
+    store = Counting()
+    runner = Runner(approving(3), store=store, durability="step")
+    first = await runner.query("go")
+    waiting = first.interrupts
+    second = await runner.resume(
+        first.events[-1].action.checkpoint_id, {waiting[0].id: True, waiting[2].id: False}
+    )
+    assert [interrupt.info.arguments for interrupt in second.interrupts] == ['{"number":1}']
+    assert (await runner.approve(second.interrupts[0])).status == "completed"
+    counts = []
+    for number in range(1, len(store.records) + 1):
+        frames = replay(store.records[:number])["frames"].values()
+        counts.append(
+            tuple(
+                sum(len(frame.get(name, ())) for frame in frames) for name in ("pending", "answers")
+            )
+        )
+    assert (3, 0) in counts  # all three wait
+    assert (0, 3) in counts  # all three are answered
+    assert (1, 0) in counts or (1, 1) in counts  # the second one waits again
+    assert counts[-1] == (0, 0)

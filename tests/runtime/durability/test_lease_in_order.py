@@ -1,4 +1,6 @@
-"""A run whose beginning is under way in a file, and which is given up meanwhile: what was taken for it is given back."""
+"""A run whose beginning is under way in a file, and which is given up meanwhile: what was taken for
+it is given back.
+"""
 
 import asyncio
 import sqlite3
@@ -6,9 +8,9 @@ from contextlib import closing
 
 import pytest
 
+from offbook.actors import ChatModelAgent
+from offbook.runtime import ActorSystem, Message, Runner, SQLiteStore, StoreError
 from tests.doubles.held_stores import PATIENCE
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, Message, Runner, SQLiteStore, StoreError
 
 
 class Instant:
@@ -17,7 +19,9 @@ class Instant:
 
 
 @pytest.mark.parametrize("is_under_way", [True, False], ids=["in the transaction", "in the queue"])
-def test_what_a_file_grants_to_a_run_that_is_given_up_meanwhile_is_given_back(run, tmp_path, monkeypatch, is_under_way):
+def test_what_a_file_grants_to_a_run_that_is_given_up_meanwhile_is_given_back(
+    run, tmp_path, monkeypatch, is_under_way
+):
     path, asked, claim = tmp_path / "runs.db", asyncio.Event(), SQLiteStore.claim
 
     async def told(self, *arguments, **options):
@@ -26,7 +30,13 @@ def test_what_a_file_grants_to_a_run_that_is_given_up_meanwhile_is_given_back(ru
 
     async def main():
         async with SQLiteStore(path) as store, ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="a", model=Instant()), store=store, durability="step", keep="unfinished", system=system)
+            runner = Runner(
+                ChatModelAgent(name="a", model=Instant()),
+                store=store,
+                durability="step",
+                keep="unfinished",
+                system=system,
+            )
             await runner.query("What is one and two?")
             monkeypatch.setattr(SQLiteStore, "claim", told)
             with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -57,7 +67,13 @@ def test_what_was_never_granted_leaves_nothing_to_be_claimed(run, tmp_path, monk
 
     async def main():
         async with SQLiteStore(path) as store, ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="a", model=Instant()), store=store, durability="step", keep="unfinished", system=system)
+            runner = Runner(
+                ChatModelAgent(name="a", model=Instant()),
+                store=store,
+                durability="step",
+                keep="unfinished",
+                system=system,
+            )
             monkeypatch.setattr(SQLiteStore, "claim", broken)
             with pytest.raises(StoreError, match="the line is broken"):
                 await runner.query("What is one and two?")

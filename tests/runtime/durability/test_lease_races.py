@@ -1,4 +1,6 @@
-"""Leases and turns, where something comes between: a store that is slow or fails, somebody who gives up, two stores, two systems, a process that is lost."""
+"""Leases and turns, where something comes between: a store that is slow or fails, somebody who
+gives up, two stores, two systems, a process that is lost.
+"""
 
 import asyncio
 import gc
@@ -7,15 +9,38 @@ import threading
 
 import pytest
 
-from tests.doubles.held_stores import LEASE_SECONDS, Echo, Gate, HeldStore, beside, echoing, passing, soon, texts, turns
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import ActorSystem, MemoryStore, Runner, ScriptedModel, SessionBusy, SQLiteStore, StoreError, SystemDraining, ToolCalls
-from understudy.runtime.durability import store_owner
-from understudy.runtime.testing import ManualClock
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import (
+    ActorSystem,
+    MemoryStore,
+    Runner,
+    ScriptedModel,
+    SessionBusy,
+    SQLiteStore,
+    StoreError,
+    SystemDraining,
+    ToolCalls,
+)
+from offbook.runtime.durability import store_owner
+from offbook.runtime.testing import ManualClock
+from tests.doubles.held_stores import (
+    LEASE_SECONDS,
+    Echo,
+    Gate,
+    HeldStore,
+    beside,
+    echoing,
+    passing,
+    soon,
+    texts,
+    turns,
+)
 
 
 class Apart:
-    """Some processes with one store: a runner of each, with a model and a door to the store of its own."""
+    """Some processes with one store: a runner of each, with a model and a door to the store of its
+    own.
+    """
 
     def __init__(self, count, **options):
         self.clock = ManualClock()
@@ -24,7 +49,8 @@ class Apart:
         self.doors = [self.store.door() for _ in range(count)]
         systems = [beside(self.clock) for _ in range(count)]
         self.runners = [
-            Runner(echoing(model), system=system, store=door, **options) for model, system, door in zip(self.models, systems, self.doors, strict=True)
+            Runner(echoing(model), system=system, store=door, **options)
+            for model, system, door in zip(self.models, systems, self.doors, strict=True)
         ]
 
     async def work(self, index, session="s", text="wait", **options):
@@ -41,7 +67,10 @@ class Apart:
 def test_one_that_waits_for_another_process_has_not_lost_what_it_never_had(run):
     async def main():
         apart = Apart(2)
-        at_work, other = await apart.work(0), await apart.work(1, "t")  # whose lease has to be prolonged
+        at_work, other = (
+            await apart.work(0),
+            await apart.work(1, "t"),
+        )  # whose lease has to be prolonged
         waiting = apart.runners[1].session("s").query("x")
         await passing(apart.clock, 3 * LEASE_SECONDS)
         for model in apart.models:
@@ -60,7 +89,11 @@ def test_a_store_in_trouble_costs_nobody_a_lease_in_another_one(run, trouble):
         apart = Apart(1)
         other = HeldStore(time=apart.clock.time)
         model = Echo()
-        in_trouble = Runner(echoing(model), system=apart.runners[0].system, store=other).session("t").query("wait")
+        in_trouble = (
+            Runner(echoing(model), system=apart.runners[0].system, store=other)
+            .session("t")
+            .query("wait")
+        )
         at_work = await apart.work(0)
         gate = other.hold("keep_alive") if trouble == "hangs" else None
         if trouble == "fails":
@@ -112,7 +145,8 @@ def test_a_store_that_is_away_for_less_than_a_lease_costs_nothing(run):
         apart = Apart(1)
         at_work = await apart.work(0)
         works = apart.doors[0].fail("keep_alive")
-        await passing(apart.clock, LEASE_SECONDS * 5 / 6 - 2)  # a part of it is left unused, and the store is asked again after a while
+        # A part of it is left unused, and the store is asked again after a while.
+        await passing(apart.clock, LEASE_SECONDS * 5 / 6 - 2)
         works()
         await passing(apart.clock, LEASE_SECONDS)
         assert apart.store.leases() == ["session:s"]
@@ -150,7 +184,11 @@ def test_an_old_answer_says_nothing_of_a_lease_that_was_taken_anew(run):
 
 def test_two_objects_for_one_database_are_one_store(run, tmp_path):
     async def main():
-        async with SQLiteStore(tmp_path / "db") as one, SQLiteStore(tmp_path / "db") as two, ActorSystem() as system:
+        async with (
+            SQLiteStore(tmp_path / "db") as one,
+            SQLiteStore(tmp_path / "db") as two,
+            ActorSystem() as system,
+        ):
             model = Echo()
             first = Runner(echoing(model), system=system, store=one).session("s").query("wait")
             await model.asked.wait()
@@ -176,11 +214,24 @@ def test_an_approved_tool_runs_once_through_two_objects_for_one_database(run, tm
         return "paid"
 
     async def main():
-        async with SQLiteStore(tmp_path / "db") as one, SQLiteStore(tmp_path / "db") as two, ActorSystem() as system:
-            agent = ChatModelAgent(name="A", model=ScriptedModel([ToolCalls(pay={"amount": 5}), "end", "end"]), tools=[pay])
-            runners = [Runner(agent, system=system, store=store, durability=durability) for store in (one, two)]
-            await runners[0].query("q", checkpoint_id="c")
-            await asyncio.gather(*(runner.resume("c", data=True) for runner in runners), return_exceptions=True)
+        async with (
+            SQLiteStore(tmp_path / "db") as one,
+            SQLiteStore(tmp_path / "db") as two,
+            ActorSystem() as system,
+        ):
+            agent = ChatModelAgent(
+                name="A",
+                model=ScriptedModel([ToolCalls(pay={"amount": 5}), "end", "end"]),
+                tools=[pay],
+            )
+            runners = [
+                Runner(agent, system=system, store=store, durability=durability)
+                for store in (one, two)
+            ]
+            (waits,) = (await runners[0].query("q", checkpoint_id="c")).interrupts
+            await asyncio.gather(
+                *(runner.approve(waits) for runner in runners), return_exceptions=True
+            )
 
     run(main())
     assert paid == [5]
@@ -207,7 +258,11 @@ def test_who_is_asked_to_end_is_asked_once(run, where):
 
     async def main():
         apart = Apart(2)
-        at_work = Runner(echoing(Tidy()), system=apart.runners[0].system, store=apart.doors[0]).session("s").query("wait")
+        at_work = (
+            Runner(echoing(Tidy()), system=apart.runners[0].system, store=apart.doors[0])
+            .session("s")
+            .query("wait")
+        )
         await turns()
         sender = apart.runners[0 if where == "here" else 1].session("s", busy="preempt")
         urgent = [sender.query(text) for text in ("now", "at once", "immediately")]
@@ -218,7 +273,11 @@ def test_who_is_asked_to_end_is_asked_once(run, where):
         await turns()
         await passing(apart.clock, 5)
         assert (await soon(at_work)).status == "cancelled"
-        assert [(await soon(one)).status for one in urgent] == ["cancelled", "cancelled", "completed"]
+        assert [(await soon(one)).status for one in urgent] == [
+            "cancelled",
+            "cancelled",
+            "completed",
+        ]
 
     tidying, cut = Gate(), []
     run(main())
@@ -253,8 +312,17 @@ def test_who_wants_it_at_once_does_not_wait_behind_one_who_has_time(run):
         await turns()
         urgent = apart.runners[1].session("s", busy="preempt").query("now")
         await passing(apart.clock, 5)
-        assert [(await soon(one)).status for one in (at_work, patient, urgent)] == ["cancelled", "cancelled", "completed"]
-        assert texts(await apart.runners[0].session("s").history()) == ["wait", "wait", "now", "3 now"]
+        assert [(await soon(one)).status for one in (at_work, patient, urgent)] == [
+            "cancelled",
+            "cancelled",
+            "completed",
+        ]
+        assert texts(await apart.runners[0].session("s").history()) == [
+            "wait",
+            "wait",
+            "now",
+            "3 now",
+        ]
 
     run(main())
 
@@ -386,4 +454,6 @@ def test_systems_in_several_threads_keep_their_leases_apart():
     finally:
         sys.setswitchinterval(interval)
     assert problems == []
-    assert len(store_owner._owners) <= before + len(threads), "those that have ended are looked at each time"
+    assert len(store_owner._owners) <= before + len(threads), (
+        "those that have ended are looked at each time"
+    )

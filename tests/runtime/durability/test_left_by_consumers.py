@@ -1,4 +1,6 @@
-"""Who ended it: what a caller wants ends a run; a consumer that is cancelled, a loop that ends, or a system that is left does not end one that is kept."""
+"""Who ended it: what a caller wants ends a run; a consumer that is cancelled, a loop that ends, or
+a system that is left does not end one that is kept.
+"""
 
 import asyncio
 import gc
@@ -6,14 +8,16 @@ import warnings
 
 import pytest
 
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import ActorSystem, MemoryStore, Message, Runner, ToolCall
+from offbook.runtime.testing import ManualClock
 from tests.doubles.held_stores import HeldStore, soon
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import ActorSystem, MemoryStore, Message, Runner, ToolCall
-from understudy.runtime.testing import ManualClock
 
 
 class LooksOnce:
-    """A model that has one tool called, and then says that it is done: for any number of runs at once."""
+    """A model that has one tool called, and then says that it is done: for any number of runs at
+    once.
+    """
 
     async def generate(self, request):
         if request.messages[-1].role == "tool":
@@ -82,7 +86,11 @@ def test_a_wait_for_one_event_that_runs_out_of_time_is_no_leaving(run):
     async def main():
         asked, go = asyncio.Event(), asyncio.Event()
         async with ActorSystem() as system:
-            events = aiter(Runner(agent(asked, go), store=MemoryStore(), durability="step", system=system).query("go"))
+            events = aiter(
+                Runner(
+                    agent(asked, go), store=MemoryStore(), durability="step", system=system
+                ).query("go")
+            )
             await anext(events)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(anext(events), 0.01)
@@ -120,7 +128,7 @@ def test_what_a_caller_wants_ended_is_not_recovered_and_may_be_resumed(run, end)
 
 
 def test_g08_of_many_runs_whose_loop_ends_each_is_found_again_however_far_it_was(run, tmp_path):
-    from understudy.runtime import SQLiteStore
+    from offbook.runtime import SQLiteStore
 
     store, going = SQLiteStore(tmp_path / "runs.db"), 20
 
@@ -130,9 +138,13 @@ def test_g08_of_many_runs_whose_loop_ends_each_is_found_again_however_far_it_was
     async def begin():
         asked, go = asyncio.Event(), asyncio.Event()
         here = runner(asked, go)
-        waiting = [asyncio.create_task(wait_for(here.query("go", run_id=f"r{number}"))) for number in range(going)]
+        waiting = [
+            asyncio.create_task(wait_for(here.query("go", run_id=f"r{number}")))
+            for number in range(going)
+        ]
         await asked.wait()
-        while len(await store.keys("understudy:open:")) < going:  # one that is not written down has not begun
+        # One that is not written down has not begun.
+        while len(await store.keys("offbook:open:")) < going:
             await asyncio.sleep(0)
         del waiting  # which the loop cancels when it ends
 
@@ -143,19 +155,23 @@ def test_g08_of_many_runs_whose_loop_ends_each_is_found_again_however_far_it_was
         asked, go = asyncio.Event(), asyncio.Event()
         go.set()
         async with ActorSystem() as system:
-            runs = await Runner(agent(asked, go), store=store, durability="step", system=system).recover()
+            runs = await Runner(
+                agent(asked, go), store=store, durability="step", system=system
+            ).recover()
             return [(running.id, (await running).final_output) for running in runs]
 
     asyncio.run(begin())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        gc.collect()  # what was told while the loop was closed has a task that never began: its coroutine says so here, and in no other test
+        # What was told while the loop was closed has a task that never began: its coroutine says so
+        # here, and in no other test.
+        gc.collect()
     found = asyncio.run(go_on())
     assert {output for _, output in found} == {"done"}
     begun = {name for name, _ in found}
 
     async def rest():
-        return await store.keys("understudy:open:")
+        return await store.keys("offbook:open:")
 
     assert asyncio.run(rest()) == []
     assert len(begun) == going
@@ -166,7 +182,10 @@ def test_recover_wakes_no_more_runs_at_once_than_it_is_told(run):
     async def main():
         store, asked, go = MemoryStore(), asyncio.Event(), asyncio.Event()
         async with ActorSystem() as system:
-            runs = [Runner(agent(asked, go), store=store, durability="step", system=system).query("go") for _ in range(6)]
+            runs = [
+                Runner(agent(asked, go), store=store, durability="step", system=system).query("go")
+                for _ in range(6)
+            ]
             await asked.wait()
             await system.drain(5)
             assert {(await one).status for one in runs} == {"drained"}
@@ -195,7 +214,9 @@ def test_recover_wakes_no_more_runs_at_once_than_it_is_told(run):
 
 
 @pytest.mark.parametrize("how", ["awaits", "iterates"])
-def test_a_cancel_that_waits_for_a_safe_point_is_carried_out_when_the_consumer_is_cancelled(run, how):
+def test_a_cancel_that_waits_for_a_safe_point_is_carried_out_when_the_consumer_is_cancelled(
+    run, how
+):
     async def main():
         asked, go = asyncio.Event(), asyncio.Event()
         async with ActorSystem() as system:
@@ -229,7 +250,9 @@ def test_a_run_that_is_cancelled_while_it_is_written_down_is_continued_by_no_pro
     async def main():
         asked, go, store = asyncio.Event(), asyncio.Event(), GrantsLate()
         async with ActorSystem() as system:
-            running = Runner(agent(asked, go), store=store, durability="step", system=system).query("go")
+            running = Runner(agent(asked, go), store=store, durability="step", system=system).query(
+                "go"
+            )
             running.start()
             await store.written.wait()
             assert await running.cancel() is True
@@ -240,12 +263,19 @@ def test_a_run_that_is_cancelled_while_it_is_written_down_is_continued_by_no_pro
                 store.gate.set()
         assert await store.keys() == []
         async with ActorSystem() as system:
-            assert await Runner(agent(asked, go), store=store, durability="step", system=system).recover() == []
+            assert (
+                await Runner(
+                    agent(asked, go), store=store, durability="step", system=system
+                ).recover()
+                == []
+            )
 
     run(main())
 
 
-BEFORE_OR_AFTER = pytest.mark.parametrize("after", [False, True], ids=["before the store has done it", "before the store has answered"])
+BEFORE_OR_AFTER = pytest.mark.parametrize(
+    "after", [False, True], ids=["before the store has done it", "before the store has answered"]
+)
 
 
 def looking(note):
@@ -277,40 +307,76 @@ async def cancelled_while_it_is_written(run, gate):
 
 
 @BEFORE_OR_AFTER
-@pytest.mark.parametrize(("durability", "keep"), [("step", "unfinished"), ("step", None), ("interrupt", "all")])
-def test_a_resume_that_is_cancelled_while_it_is_written_that_it_goes_on_is_continued_by_no_process(run, durability, keep, after):
+@pytest.mark.parametrize(
+    ("durability", "keep"), [("step", "unfinished"), ("step", None), ("interrupt", "all")]
+)
+def test_a_resume_that_is_cancelled_while_it_is_written_that_it_goes_on_is_continued_by_no_process(
+    run, durability, keep, after
+):
     paid = []
     look = looking(lambda: paid.append("once"))
 
     async def main():
         store = HeldStore()
         async with ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability=durability, keep=keep, system=system)
+            runner = Runner(
+                ChatModelAgent(name="A", model=LooksOnce(), tools=[look]),
+                store=store,
+                durability=durability,
+                keep=keep,
+                system=system,
+            )
             waiting = await asked_for_approval(runner)
             gate = store.hold("put", ":open:", after=after)
             again = runner.resume(waiting.checkpoint_id, data=True)
             await cancelled_while_it_is_written(again, gate)
-            assert (paid, [info.status for info in await runner.runs()], store.open_keys()) == ([], ["cancelled"], [])
+            assert (paid, [info.status for info in await runner.runs()], store.open_keys()) == (
+                [],
+                ["cancelled"],
+                [],
+            )
         async with ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability=durability, keep=keep, system=system)
+            runner = Runner(
+                ChatModelAgent(name="A", model=LooksOnce(), tools=[look]),
+                store=store,
+                durability=durability,
+                keep=keep,
+                system=system,
+            )
             assert await soon(runner.recover()) == []
-            assert (await soon(runner.resume(waiting.checkpoint_id))).final_output == "done"
+            assert (await soon(runner.resume(again.checkpoint_id))).final_output == "done"
             assert paid == ["once"]
 
     run(main())
 
 
 @BEFORE_OR_AFTER
-@pytest.mark.parametrize(("how", "word"), [("cancelled", "get"), ("cancelled", "claim"), ("cancelled", "read"), ("cancelled", "append"), ("drained", "append")])
+@pytest.mark.parametrize(
+    ("how", "word"),
+    [
+        ("cancelled", "get"),
+        ("cancelled", "claim"),
+        ("cancelled", "read"),
+        ("cancelled", "append"),
+        ("drained", "append"),
+    ],
+)
 def test_a_resume_that_is_left_before_it_goes_on_makes_its_calls_once(run, how, word, after):
-    """Its consumer is cancelled, or its system is drained, while it is found out from where it goes on."""
+    """Its consumer is cancelled, or its system is drained, while it is found out from where it goes
+    on.
+    """
     paid = []
     look = looking(lambda: paid.append("once"))
 
     async def main():
         store = HeldStore()
         async with ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability="step", system=system)
+            runner = Runner(
+                ChatModelAgent(name="A", model=LooksOnce(), tools=[look]),
+                store=store,
+                durability="step",
+                system=system,
+            )
             waiting = await asked_for_approval(runner)
             gate = store.hold(word, waiting.id, after=after)
             again = runner.resume(waiting.checkpoint_id, data=True)
@@ -326,9 +392,16 @@ def test_a_resume_that_is_left_before_it_goes_on_makes_its_calls_once(run, how, 
                 gate.open()
                 await soon(draining)
             assert (await soon(again)).status == "drained"
-            assert paid == (["once"] if how == "drained" else [])  # a drain has the calls made that the reply wants
+            assert paid == (
+                ["once"] if how == "drained" else []
+            )  # a drain has the calls made that the reply wants
         async with ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="A", model=LooksOnce(), tools=[look]), store=store, durability="step", system=system)
+            runner = Runner(
+                ChatModelAgent(name="A", model=LooksOnce(), tools=[look]),
+                store=store,
+                durability="step",
+                system=system,
+            )
             (last,) = await soon(runner.recover())
             assert ((await soon(last)).final_output, paid) == ("done", ["once"])
 
@@ -336,11 +409,15 @@ def test_a_resume_that_is_left_before_it_goes_on_makes_its_calls_once(run, how, 
 
 
 @BEFORE_OR_AFTER
-def test_a_run_that_is_recovered_and_cancelled_while_it_is_written_that_it_goes_on_is_recovered_no_more(run, after):
+def test_a_run_that_is_recovered_and_cancelled_while_it_is_written_that_it_goes_on_is_recovered_no_more(
+    run, after
+):
     async def main():
         asked, go, store = asyncio.Event(), asyncio.Event(), HeldStore()
         async with ActorSystem() as system:
-            left = Runner(agent(asked, go), store=store, durability="step", system=system).query("go")
+            left = Runner(agent(asked, go), store=store, durability="step", system=system).query(
+                "go"
+            )
             await soon(asked.wait())
         go.set()
         async with ActorSystem() as system:
@@ -356,11 +433,15 @@ def test_a_run_that_is_recovered_and_cancelled_while_it_is_written_that_it_goes_
 
 @pytest.mark.parametrize("mode", ["immediate", "after_model", "after_tools"])
 @pytest.mark.parametrize("store_class", [MemoryStore, HeldStore])
-def test_a_run_whose_caller_has_cancelled_it_ends_before_its_system_is_left_and_is_continued_by_no_process(run, store_class, mode):
+def test_a_run_whose_caller_has_cancelled_it_ends_before_its_system_is_left_and_is_continued_by_no_process(
+    run, store_class, mode
+):
     async def main():
         asked, go, store = asyncio.Event(), asyncio.Event(), store_class()
         async with ActorSystem() as system:
-            running = Runner(agent(asked, go), store=store, durability="step", system=system).query("go")
+            running = Runner(agent(asked, go), store=store, durability="step", system=system).query(
+                "go"
+            )
             await soon(asked.wait())
             running.cancel(mode)
         result = await running

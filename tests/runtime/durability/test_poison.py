@@ -8,12 +8,13 @@ import sys
 
 import pytest
 
+from offbook.actors import Agent
+from offbook.runtime import ActorSystem, AgentEvent, MemoryStore, Runner, RunStatus
+from offbook.runtime.durability.last_lives import ALONE_SECONDS
+from offbook.runtime.testing import ManualClock
 from tests.doubles.held_stores import Gate, beside, soon, turns
 from tests.doubles.left_runs import Counts, left_in_the_middle, lose_all
 from tests.runtime.durability.lives import ROOT
-from understudy.runtime import ActorSystem, MemoryStore, Runner
-from understudy.runtime.durability.last_lives import ALONE_SECONDS
-from understudy.runtime.testing import ManualClock
 
 KINDS = ("sqlite", pytest.param("redis", marks=pytest.mark.slow), "postgres")
 
@@ -21,7 +22,9 @@ KINDS = ("sqlite", pytest.param("redis", marks=pytest.mark.slow), "postgres")
 def live(recipe, *what):
     """One process. Returns what it has printed; None if it was killed."""
     command = [sys.executable, "-m", "tests.programs.poisoned", json.dumps(recipe), *what]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=ROOT)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, cwd=ROOT
+    )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr[-3000:]
     return json.loads(done.stdout) if done.stdout else None
 
@@ -29,7 +32,9 @@ def live(recipe, *what):
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_that_ends_its_process_each_time_keeps_five_good_ones_from_nothing(store_recipe, kind):
+def test_a_run_that_ends_its_process_each_time_keeps_five_good_ones_from_nothing(
+    store_recipe, kind
+):
     recipe, good = store_recipe(kind), [f"g{number}" for number in range(1, 6)]
     assert live(recipe, "begin", *good, "bad") is None
     ended, stuck = {}, []
@@ -50,7 +55,10 @@ async def lost_twice(store, count):
     """Runs that have lost two processes."""
     agents = [Counts(Gate()) for _ in range(count)]
     async with ActorSystem() as system:
-        runs = [Runner(agent, system=system, store=store, durability="step").query("go") for agent in agents]
+        runs = [
+            Runner(agent, system=system, store=store, durability="step").query("go")
+            for agent in agents
+        ]
         await soon(asyncio.gather(*(agent.gate.reached.wait() for agent in agents)))
         await lose_all(system, store)
     gate = Gate()
@@ -86,7 +94,7 @@ def test_runs_on_their_last_life_begin_one_after_the_other(run, how):
                 agent.gate.open()
             assert {(await one).status for one in all_at_once} == {"completed"}
             assert sorted(agent.at_work) == names
-        assert await store.keys("understudy:open:") == []
+        assert await store.keys("offbook:open:") == []
 
     run(main())
 
@@ -118,9 +126,13 @@ def test_what_another_process_has_taken_meanwhile_is_followed(run):
         await lost_twice(store, 2)
         other = beside(ManualClock())
         async with ActorSystem() as system:
-            first, second = await Runner(here, system=system, store=store, durability="step", keep="all").recover()
+            first, second = await Runner(
+                here, system=system, store=store, durability="step", keep="all"
+            ).recover()
             await turns(50)
-            (theirs,) = await Runner(there, system=other, store=store, durability="step", keep="all").recover()
+            (theirs,) = await Runner(
+                there, system=other, store=store, durability="step", keep="all"
+            ).recover()
             await turns(50)
             assert (first.id, second.id) != (theirs.id, theirs.id)
             there.gate.open()
@@ -141,10 +153,19 @@ def test_a_system_that_is_left_in_good_order_is_no_process_that_was_ended(run):
         for _ in range(5):
             gate = Gate()
             async with ActorSystem() as system:
-                assert len(await Runner(Counts(gate), system=system, store=store, durability="step").recover()) == 1
+                assert (
+                    len(
+                        await Runner(
+                            Counts(gate), system=system, store=store, durability="step"
+                        ).recover()
+                    )
+                    == 1
+                )
                 await soon(gate.reached.wait())
         async with ActorSystem() as system:
-            (again,) = await Runner(Counts(), system=system, store=store, durability="step").recover(max_attempts=2)
+            (again,) = await Runner(
+                Counts(), system=system, store=store, durability="step"
+            ).recover(max_attempts=2)
             assert (await soon(again)).status == "completed"
 
     run(main())
@@ -153,12 +174,63 @@ def test_a_system_that_is_left_in_good_order_is_no_process_that_was_ended(run):
 def test_a_run_that_cannot_be_continued_hides_none_behind_it(run):
     async def main():
         store, gates = MemoryStore(), [Gate() for _ in range(4)]
-        names = sorted([(await left_in_the_middle(store, Counts(gate), gate.reached)).id for gate in gates])
+        names = sorted(
+            [(await left_in_the_middle(store, Counts(gate), gate.reached)).id for gate in gates]
+        )
         for name in names[:2]:
-            await store.set(f"understudy:open:1:A:{name}", b"damaged")
+            await store.set(f"offbook:open:1:A:{name}", b"damaged")
         async with ActorSystem() as system:
             runner = Runner(Counts(), system=system, store=store, durability="step")
             assert [one.id for one in await runner.recover(limit=1)] == names[2:3]
             assert [one.id for one in await runner.recover(limit=2)] == names[3:]
+
+    run(main())
+
+
+class Walks(Agent):
+    """Says each step when it is let to."""
+
+    def __init__(self):
+        super().__init__(name="A")
+        self.gates = [asyncio.Event() for _ in range(20)]
+        self.waits = asyncio.Event()
+
+    async def run(self, input, context):
+        for number in range(context.state.get("done", 0), len(self.gates)):
+            self.waits.set()
+            await self.gates[number].wait()
+            context.state["done"] = number + 1
+            yield AgentEvent.say(str(number))
+
+
+async def losses(store, agent, count, *, progress):
+    """Lose the process of the run again and again. Returns whether it was recovered each time."""
+    runner = Runner(agent, system=beside(), store=store, durability="step")
+    runner.query("q", run_id="r", detached=True)
+    for _ in range(count):
+        await soon(agent.waits.wait())
+        if progress:
+            agent.waits.clear()
+            next(gate for gate in agent.gates if not gate.is_set()).set()
+            await soon(agent.waits.wait())
+        agent.waits.clear()
+        await lose_all(runner.system, store)
+        await runner.system.stop()
+        runner = Runner(agent, system=beside(), store=store, durability="step")
+        if not await soon(runner.recover(max_attempts=3)):
+            return False
+    await runner.system.stop()
+    return True
+
+
+@pytest.mark.parametrize(("progress", "recovered"), [(True, True), (False, False)])
+def test_losses_of_processes_count_only_since_the_run_made_progress(run, progress, recovered):
+    async def main():
+        store, agent = MemoryStore(), Walks()
+        assert await losses(store, agent, 6, progress=progress) is recovered
+        status = (
+            await Runner(agent, system=beside(), store=store, durability="step").info("r")
+        ).status
+        assert (status is RunStatus.STUCK) is not recovered
 
     run(main())

@@ -1,4 +1,6 @@
-"""What somebody has worked on, nobody works on again: interrupts that were answered, runs that were continued, and those of whoever is still alive."""
+"""What somebody has worked on, nobody works on again: interrupts that were answered, runs that were
+continued, and those of whoever is still alive.
+"""
 
 import asyncio
 import os
@@ -6,9 +8,17 @@ import signal
 
 import pytest
 
+from offbook.actors import Agent, ChatModelAgent, ToolContext, tool
+from offbook.runtime import (
+    ActorSystem,
+    AgentEvent,
+    ResumeError,
+    Runner,
+    ScriptedModel,
+    StoreError,
+    ToolCalls,
+)
 from tests.doubles.snapshots import Snapshots, events_of
-from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
-from understudy.runtime import AgentEvent, ResumeError, Runner, ScriptedModel, StoreError, ToolCalls
 
 
 class Silent(Agent):
@@ -44,7 +54,9 @@ def approving(done, gate=None):
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 def test_an_id_may_be_used_again_when_its_checkpoint_is_gone(run, durability):
-    """It may have been deleted, or pruned, or have expired: before what says that it was answered, which was written later."""
+    """It may have been deleted, or pruned, or have expired: before what says that it was answered,
+    which was written later.
+    """
     done, store = [], Snapshots()
 
     async def main():
@@ -80,38 +92,66 @@ def test_g08_a_resume_that_was_lost_before_its_first_step_and_is_recovered_is_an
 
     async def main():
         agent = approving(done)
-        await Runner(agent, store=store, durability="step", keep="unfinished").query("go", checkpoint_id="c")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query(
+            "go", checkpoint_id="c"
+        )
         interrupted = len(store.taken)
         await Runner(agent, store=store, durability="step", keep="unfinished").resume("c", data=1)
-        at = next(index for index, (what, _) in enumerate(store.taken) if index >= interrupted and what.has("put", ":answered:"))
+        at = next(
+            index
+            for index, (what, _) in enumerate(store.taken)
+            if index >= interrupted and what.has("put", ":answered:")
+        )
         assert done == [1]
         left = Snapshots(store.taken[at - 1][1])
-        (recovered,) = await Runner(agent, store=left, durability="step", keep="unfinished").recover()
+        (recovered,) = await Runner(
+            agent, store=left, durability="step", keep="unfinished"
+        ).recover()
         assert (await recovered).final_message.text == "done"
         assert done == [1, 1]
         with pytest.raises(ResumeError, match="already answered"):
-            await Runner(agent, store=left, durability="step", keep="unfinished").resume("c", data=2)
+            await Runner(agent, store=left, durability="step", keep="unfinished").resume(
+                "c", data=2
+            )
         assert done == [1, 1]
 
     run(main())
 
 
 def test_g08_what_a_lost_resume_brought_along_is_lost_with_it(run):
-    """It may be answered anew, and goes on from the interrupt, not from what somebody had wanted before."""
+    """It may be answered anew, and goes on from the interrupt, not from what somebody had wanted
+    before.
+    """
     store = Snapshots()
 
     async def main():
         agent = approving([])
-        await Runner(agent, store=store, durability="step", keep="unfinished").query("go", checkpoint_id="c", session_values={"kept": 1})
+        await Runner(agent, store=store, durability="step", keep="unfinished").query(
+            "go", checkpoint_id="c", session_values={"kept": 1}
+        )
         interrupted = len(store.taken)
-        await Runner(agent, store=store, durability="step", keep="unfinished").resume("c", data=1, session_values={"brought": 1})
-        at = next(index for index, (what, _) in enumerate(store.taken) if index >= interrupted and what.has("put", ":answered:"))
+        await Runner(agent, store=store, durability="step", keep="unfinished").resume(
+            "c", data=1, session_values={"brought": 1}
+        )
+        at = next(
+            index
+            for index, (what, _) in enumerate(store.taken)
+            if index >= interrupted and what.has("put", ":answered:")
+        )
         left = Snapshots(store.taken[at - 1][1])
-        again = await Runner(agent, store=left, durability="step", keep="unfinished").resume("c", data=2)
+        again = await Runner(agent, store=left, durability="step", keep="unfinished").resume(
+            "c", data=2
+        )
         assert again.session_values == {"kept": 1}
-        steps = [content for what, content in left.taken if what.has("append", ":journal:") and len(events_of(content)) == 2]
+        steps = [
+            content
+            for what, content in left.taken
+            if what.has("append", ":journal:") and len(events_of(content)) == 2
+        ]
         last = Snapshots(steps[-1])  # lost again, behind its first step
-        (recovered,) = await Runner(agent, store=last, durability="step", keep="unfinished").recover()
+        (recovered,) = await Runner(
+            agent, store=last, durability="step", keep="unfinished"
+        ).recover()
         assert (await recovered).session_values == {"kept": 1}
 
     run(main())
@@ -121,7 +161,9 @@ def test_g08_a_branch_that_is_at_work_is_nobody_elses(run):
     done, gate = [], asyncio.Event()
 
     async def main():
-        runner = Runner(approving(done, gate), store=Snapshots(), durability="step", keep="unfinished")
+        runner = Runner(
+            approving(done, gate), store=Snapshots(), durability="step", keep="unfinished"
+        )
         await runner.query("go", checkpoint_id="c")
         gate.set()
         await runner.resume("c", data=1)
@@ -173,19 +215,28 @@ def test_g08_a_run_that_was_continued_while_somebody_else_looked_at_it_is_not_co
 
     async def main():
         agent = Twice(done)
-        await Runner(agent, store=store, durability="step", keep="unfinished").query("go", checkpoint_id="c")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query(
+            "go", checkpoint_id="c"
+        )
         await Runner(agent, store=store, durability="step", keep="unfinished").resume("c", data=1)
         left = next(content for what, content in store.taken if len(events_of(content)) == 1)
         held = Held(left, gate)
-        late = asyncio.create_task(Runner(agent, store=held, durability="step", keep="unfinished").recover())
+        late = asyncio.create_task(
+            Runner(agent, store=held, durability="step", keep="unfinished").recover()
+        )
         await held.waiting.wait()
         done.clear()
-        (first,) = await Runner(agent, store=held, durability="step", keep="unfinished").recover()
+        other = ActorSystem()  # as that of another process
+        other.bind(asyncio.get_running_loop(), for_one=True)
+        (first,) = await Runner(
+            agent, store=held, durability="step", keep="unfinished", system=other
+        ).recover()
         assert (await first).status == "completed"
         count = len(done)
         gate.set()
         assert await late == []
         assert len(done) == count
+        await other.stop()
 
     run(main())
 
@@ -196,7 +247,9 @@ class Full(Snapshots):
     full = True
 
     async def before(self, call):
-        if self.full and any(word == "put" and not key.startswith("understudy:") for word, key in call.changes):
+        if self.full and any(
+            word == "put" and not key.startswith("offbook:") for word, key in call.changes
+        ):
             raise OSError("no room")
 
 
@@ -207,7 +260,7 @@ def test_g08_an_interrupt_that_could_not_be_saved_is_saved_by_recovering(run):
     async def main():
         runner = Runner(approving(done), store=store, durability="step", keep="unfinished")
         result = await runner.query("go", checkpoint_id="c")
-        assert result.status == "interrupted"
+        assert result.status == "failed"
         assert isinstance(result.error, StoreError)
         assert "c" not in await store.keys()
         store.full = False
@@ -220,13 +273,19 @@ def test_g08_an_interrupt_that_could_not_be_saved_is_saved_by_recovering(run):
     run(main())
 
 
-def test_g08_an_interrupt_of_which_a_version_before_this_one_had_only_the_steps_is_saved_by_recovering(run):
-    """It wrote that it was interrupted, then the checkpoint, then that it is not at work any more; and was lost in between."""
+def test_g08_an_interrupt_of_which_a_version_before_this_one_had_only_the_steps_is_saved_by_recovering(
+    run,
+):
+    """It wrote that it was interrupted, then the checkpoint, then that it is not at work any more;
+    and was lost in between.
+    """
     done, store = [], Snapshots()
 
     async def main():
         agent = approving(done)
-        await Runner(agent, store=store, durability="step", keep="unfinished").query("go", checkpoint_id="c")
+        await Runner(agent, store=store, durability="step", keep="unfinished").query(
+            "go", checkpoint_id="c"
+        )
         (_, before), (_, after) = store.taken[-2:]
         marks = {key: value for key, value in before.items() if ":open:" in key}
         assert marks
@@ -250,7 +309,9 @@ def test_nothing_is_left_of_a_run_that_ends_wherever_its_end_is_cut_short(run):
         assert store.content() == {}
         for _what, content in store.taken:
             left = Snapshots(content)
-            for recovered in await Runner(agent, store=left, durability="step", keep="unfinished").recover():
+            for recovered in await Runner(
+                agent, store=left, durability="step", keep="unfinished"
+            ).recover():
                 assert (await recovered).status == "completed"
             assert left.content() == {}
 
@@ -295,7 +356,9 @@ def claims(store):
     """How many runs this process finds that nobody works on."""
 
     async def main():
-        return len(await Runner(approving([]), store=store, durability="step", keep="unfinished").recover())
+        return len(
+            await Runner(approving([]), store=store, durability="step", keep="unfinished").recover()
+        )
 
     try:
         return asyncio.run(main())
@@ -304,8 +367,12 @@ def claims(store):
 
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
-def test_g08_an_answer_that_leads_to_the_next_question_is_lost_only_together_with_it(run, durability):
-    """Wherever its process is lost, there is a question left that can be answered, or a run that can be recovered."""
+def test_g08_an_answer_that_leads_to_the_next_question_is_lost_only_together_with_it(
+    run, durability
+):
+    """Wherever its process is lost, there is a question left that can be answered, or a run that
+    can be recovered.
+    """
 
     @tool
     async def ask(context: ToolContext) -> str:

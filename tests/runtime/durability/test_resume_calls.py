@@ -1,18 +1,23 @@
-"""What a run that waits, and goes on, asks of its store: one step for each thing that has to be in one, and nothing beside it."""
+"""What a run that waits, and goes on, asks of its store: one step for each thing that has to be in
+one, and nothing beside it.
+"""
 
 import asyncio
 import logging
 
 import pytest
 
+from offbook.actors import tool
+from offbook.runtime import MemoryStore, ResumeError, RunLost, Runner, StoreError, ToolCalls
+from offbook.runtime.stores.marks import MARKS
 from tests.doubles.waiting import Asker, chat
 from tests.doubles.watched_stores import WatchedStore
-from understudy.actors import tool
-from understudy.runtime import MemoryStore, ResumeError, RunLost, Runner, StoreError, ToolCalls
 
 
 class Noted(WatchedStore):
-    """Notes its calls; `instead` is awaited once, behind the first look at the checkpoint."""
+    """Notes its calls, but for those of an owner that enters, once in each process; `instead` is
+    awaited once, behind the first look at the checkpoint.
+    """
 
     def __init__(self):
         super().__init__()
@@ -20,8 +25,9 @@ class Noted(WatchedStore):
         self.instead = None
 
     async def after(self, call):
-        if call.method != "keep_alive":
-            self.calls.append(call)
+        if call.method == "keep_alive" or call.key in MARKS:
+            return
+        self.calls.append(call)
         if call.method == "get" and self.instead is not None:
             instead, self.instead = self.instead, None
             await instead()
@@ -88,8 +94,12 @@ def test_a_run_with_the_name_of_a_checkpoint_that_waits_is_saved_behind_it(caplo
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 @pytest.mark.parametrize(("what", "problem"), [("revoke", RunLost), ("close", StoreError)])
-def test_a_run_at_which_nothing_looks_on_ends_once_if_its_store_refuses_the_step_of_its_answer(run, durability, what, problem):
-    """A store in memory answers at once, so the agent that waits for its step is ended while it is asking."""
+def test_a_run_at_which_nothing_looks_on_ends_once_if_its_store_refuses_the_step_of_its_answer(
+    run, durability, what, problem
+):
+    """A store in memory answers at once, so the agent that waits for its step is ended while it is
+    asking.
+    """
 
     async def main():
         store, paid = MemoryStore(), []
@@ -103,7 +113,11 @@ def test_a_run_at_which_nothing_looks_on_ends_once_if_its_store_refuses_the_step
                 await store.revoke(owner)
             return "paid"
 
-        runner = Runner(chat("a", ToolCalls(pay={"amount": 5}), "end", tools=[pay]), store=store, durability=durability)
+        runner = Runner(
+            chat("a", ToolCalls(pay={"amount": 5}), "end", tools=[pay]),
+            store=store,
+            durability=durability,
+        )
         first = runner.query("go")
         await first
         result = await runner.resume(first.checkpoint_id, data=True)

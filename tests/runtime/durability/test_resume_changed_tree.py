@@ -1,4 +1,6 @@
-"""A run goes on with definitions that have changed meanwhile: as long as those that it needs are there. If not, it says what is missing, and runs nothing."""
+"""A run goes on with definitions that have changed meanwhile: as long as those that it needs are
+there. If not, it says what is missing, and runs nothing.
+"""
 
 import subprocess
 import sys
@@ -7,9 +9,27 @@ from dataclasses import dataclass
 import pytest
 from pydantic import BaseModel
 
+from offbook.actors import (
+    Agent,
+    ChatModelAgent,
+    Loop,
+    Parallel,
+    Sequential,
+    Supervisor,
+    ToolContext,
+    tool,
+)
+from offbook.runtime import (
+    AgentEvent,
+    CheckpointError,
+    MemoryStore,
+    Runner,
+    ScriptedModel,
+    SQLiteStore,
+    ToolCalls,
+    register_type,
+)
 from tests.doubles.waiting import Asker, Stage, chat, to
-from understudy.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential, Supervisor, ToolContext, tool
-from understudy.runtime import AgentEvent, CheckpointError, MemoryStore, Runner, ScriptedModel, SQLiteStore, ToolCalls, register_type
 
 
 @tool
@@ -55,16 +75,33 @@ def go_on_with(before, after, data="x"):
 COMPATIBLE = {
     "the same": (lambda: worker(), lambda: worker(script=["end"])),
     "a tool was added": (lambda: worker(), lambda: worker(script=["end"], tools=(other, ask))),
-    "the tool does something else": (lambda: worker(), lambda: worker(script=["end"], tools=(ask_differently,))),
-    "another tool was taken away": (lambda: worker(tools=(ask, other)), lambda: worker(script=["end"])),
-    "another instruction and description": (lambda: worker(), lambda: worker(script=["end"], instruction="Be kind.")),
+    "the tool does something else": (
+        lambda: worker(),
+        lambda: worker(script=["end"], tools=(ask_differently,)),
+    ),
+    "another tool was taken away": (
+        lambda: worker(tools=(ask, other)),
+        lambda: worker(script=["end"]),
+    ),
+    "another instruction and description": (
+        lambda: worker(),
+        lambda: worker(script=["end"], instruction="Be kind."),
+    ),
     "an agent was added behind": (
         lambda: Sequential(name="S", sub_agents=[worker()]),
-        lambda: Sequential(name="S", sub_agents=[worker(script=["w ends"]), says("new"), chat("last", "end")]),
+        lambda: Sequential(
+            name="S", sub_agents=[worker(script=["w ends"]), says("new"), chat("last", "end")]
+        ),
     ),
     "an agent was added under a sibling": (
         lambda: Sequential(name="S", sub_agents=[worker(), Sequential(name="T", sub_agents=[])]),
-        lambda: Sequential(name="S", sub_agents=[worker(script=["w ends"]), Sequential(name="T", sub_agents=[chat("last", "end")])]),
+        lambda: Sequential(
+            name="S",
+            sub_agents=[
+                worker(script=["w ends"]),
+                Sequential(name="T", sub_agents=[chat("last", "end")]),
+            ],
+        ),
     ),
     "a sub-agent was added": (
         lambda: chat("R", to("W"), sub_agents=[worker()]),
@@ -76,7 +113,9 @@ COMPATIBLE = {
     ),
     "a supervised agent was added": (
         lambda: Supervisor(supervisor=chat("B", to("W")), sub_agents=[worker()]),
-        lambda: Supervisor(supervisor=chat("B", "end"), sub_agents=[worker(script=["w ends"]), says("new")]),
+        lambda: Supervisor(
+            supervisor=chat("B", "end"), sub_agents=[worker(script=["w ends"]), says("new")]
+        ),
     ),
     "a loop may go round more often": (
         lambda: Loop(name="L", sub_agents=[worker()], max_iterations=1),
@@ -84,7 +123,9 @@ COMPATIBLE = {
     ),
     "an agent in a tool has one more tool": (
         lambda: chat("O", ToolCalls(W={"request": "r"}), tools=[worker().as_tool()]),
-        lambda: chat("O", "end", tools=[worker(script=["w ends"], tools=(ask, other)).as_tool(), other]),
+        lambda: chat(
+            "O", "end", tools=[worker(script=["w ends"], tools=(ask, other)).as_tool(), other]
+        ),
     ),
 }
 
@@ -136,7 +177,11 @@ INCOMPATIBLE = {
         lambda: Parallel(name="P", sub_agents=[worker(script=["end"])]),
         "P",
     ),
-    "the tool that waits is gone": (lambda: worker(), lambda: worker(script=["end"], tools=(other,)), "ask"),
+    "the tool that waits is gone": (
+        lambda: worker(),
+        lambda: worker(script=["end"], tools=(other,)),
+        "ask",
+    ),
     "the sub-agent that waits is gone": (
         lambda: chat("R", to("W"), sub_agents=[worker(), says("B")]),
         lambda: chat("R", "end", sub_agents=[says("B")]),
@@ -176,13 +221,17 @@ def test_the_error_carries_the_run_and_the_agent():
     stage = Stage(Sequential(name="Shop", sub_agents=[worker("Till")]))
     interrupted = stage.start(checkpoint_id="order-7")
     with pytest.raises(CheckpointError, match="Till") as caught:
-        Runner(Sequential(name="Shop", sub_agents=[]), store=stage.store).resume("order-7").result(20)
+        Runner(Sequential(name="Shop", sub_agents=[]), store=stage.store).resume("order-7").result(
+            20
+        )
     assert caught.value.agent in {"Till", "Shop"}
     assert caught.value.run == interrupted.events[0].run_id
 
 
 class Casts(Agent):
-    """Has an agent play that stands in no tree: what has become of that one shows only when it is cast again."""
+    """Has an agent play that stands in no tree: what has become of that one shows only when it is
+    cast again.
+    """
 
     def __init__(self, child):
         super().__init__(name="C")
@@ -195,12 +244,18 @@ class Casts(Agent):
 
 
 def test_an_agent_that_was_cast_from_outside_of_the_tree_goes_on():
-    result = go_on_with(Casts(Sequential(name="S", sub_agents=[worker()])), Casts(Sequential(name="S", sub_agents=[worker(script=["w ends"])])))
+    result = go_on_with(
+        Casts(Sequential(name="S", sub_agents=[worker()])),
+        Casts(Sequential(name="S", sub_agents=[worker(script=["w ends"])])),
+    )
     assert [event.message.text for event in result.events] == ["heard x", "w ends", "S has ended"]
 
 
 CAST = {
-    "below it, the agent that waits is gone": (lambda: Sequential(name="S", sub_agents=[worker()]), lambda: Sequential(name="S", sub_agents=[])),
+    "below it, the agent that waits is gone": (
+        lambda: Sequential(name="S", sub_agents=[worker()]),
+        lambda: Sequential(name="S", sub_agents=[]),
+    ),
     "below it, somebody else waits": (
         lambda: Sequential(name="S", sub_agents=[worker()]),
         lambda: Sequential(name="S", sub_agents=[worker("X", script=["end"])]),
@@ -210,7 +265,9 @@ CAST = {
 
 
 @pytest.mark.parametrize(("before", "after"), CAST.values(), ids=CAST)
-def test_an_agent_that_was_cast_from_outside_of_the_tree_and_has_changed_fails_and_is_not_passed_over(before, after):
+def test_an_agent_that_was_cast_from_outside_of_the_tree_and_has_changed_fails_and_is_not_passed_over(
+    before, after
+):
     stage = Stage(Casts(before()))
     stage.start()
     try:
@@ -268,8 +325,8 @@ def test_a_type_that_is_not_registered_is_named_where_it_is_given():
 PROGRAM = """
 import sys
 from dataclasses import dataclass
-from understudy.actors import Agent
-from understudy.runtime import Runner, SQLiteStore, register_type
+from offbook.actors import Agent
+from offbook.runtime import Runner, SQLiteStore, register_type
 
 @register_type(name="elsewhere.Cart")
 @dataclass

@@ -1,12 +1,25 @@
-"""Interrupts at the edges: in helpers of a tool, beside failures, restarts and cancels, in many runs of one definition at once."""
+"""Interrupts at the edges: in helpers of a tool, beside failures, restarts and cancels, in many
+runs of one definition at once.
+"""
 
 import asyncio
 
 import pytest
 
+from offbook.actors import Agent, ApprovalRequest, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import (
+    AgentEvent,
+    CustomAction,
+    MemoryStore,
+    Restart,
+    ResumeError,
+    RunCancelled,
+    Runner,
+    RunStatus,
+    ToolCalls,
+    TransferToAgent,
+)
 from tests.doubles.waiting import Asker, Stage, chain, chat, ids, told
-from understudy.actors import Agent, ApprovalRequest, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import AgentEvent, CustomAction, MemoryStore, Restart, ResumeError, RunCancelled, Runner, RunStatus, ToolCalls, TransferToAgent
 
 
 @pytest.fixture(params=["interrupt", "step"])
@@ -16,7 +29,9 @@ def stage(request):
 
 
 def heard_by(made, script=None):
-    """What the model is told of a call of that tool, when it was interrupted and has gone on with "x"."""
+    """What the model is told of a call of that tool, when it was interrupted and has gone on with
+    "x".
+    """
     agent = chat("a", script or ToolCalls((made.name, {})), "end", tools=[made])
     play = Stage(agent)
     assert play.start().status == "interrupted"
@@ -121,12 +136,17 @@ def test_an_action_of_the_first_attempt_is_not_that_of_the_second():
 
 
 def test_an_inner_run_that_has_handed_over_goes_on_with_who_has_it(lines, stage):
-    inner = chat("inner", ToolCalls(transfer_to_agent={"agent_name": "sub"}), sub_agents=[Asker("sub")])
+    inner = chat(
+        "inner", ToolCalls(transfer_to_agent={"agent_name": "sub"}), sub_agents=[Asker("sub")]
+    )
     outer = chat("outer", ToolCalls(inner={"request": "r"}), "end", tools=[inner.as_tool()])
     play = stage(outer)
     (context,) = play.start().interrupts
     assert chain(context)[0] == "agent:outer/tool:inner/agent:inner/agent:sub 'sub?' root"
-    assert lines(play.go_on(data="x")) == ['outer [outer] tool(inner) "sub heard x"', 'outer [outer] assistant "end"']
+    assert lines(play.go_on(data="x")) == [
+        'outer [outer] tool(inner) "sub heard x"',
+        'outer [outer] assistant "end"',
+    ]
 
 
 # --- beside failures and restarts ---
@@ -189,8 +209,14 @@ def test_what_waits_when_a_run_is_cancelled_is_not_answered_by_going_on(run, dur
                 await gate.wait()
                 yield AgentEvent.say("work is done")
 
-        model_is_asked = chat("A", lambda request: asked.set() or ToolCalls(pay={"amount": 5}), "a ends", tools=[pay])
-        runner = Runner(Parallel(name="P", sub_agents=[model_is_asked, Works(name="B")]), store=MemoryStore(), durability=durability)
+        model_is_asked = chat(
+            "A", lambda request: asked.set() or ToolCalls(pay={"amount": 5}), "a ends", tools=[pay]
+        )
+        runner = Runner(
+            Parallel(name="P", sub_agents=[model_is_asked, Works(name="B")]),
+            store=MemoryStore(),
+            durability=durability,
+        )
         work = runner.query("q", checkpoint_id="1")
         await asked.wait()
         for _ in range(100):
@@ -201,7 +227,11 @@ def test_what_waits_when_a_run_is_cancelled_is_not_answered_by_going_on(run, dur
         gate.set()
         with pytest.raises(ResumeError, match="approved"):
             await runner.resume("1")
-        (waits,) = [context.id for context in result.error.contexts if isinstance(context.info, ApprovalRequest)]
+        (waits,) = [
+            context.id
+            for context in result.error.contexts
+            if isinstance(context.info, ApprovalRequest)
+        ]
         result = await runner.resume("1", {waits: False})
         assert result.status is RunStatus.COMPLETED
 
@@ -216,25 +246,52 @@ def test_what_waits_when_a_run_is_cancelled_is_not_answered_by_going_on(run, dur
 def test_g11_many_runs_of_one_definition_wait_and_go_on_each_by_itself(run, durability):
     @tool
     async def ask(context: ToolContext) -> str:
-        return f"heard {context.interrupt(context.session['number'], state=context.session['number'])} {context.interrupt_state}"
+        return (
+            "heard "
+            f"{context.interrupt(context.session['number'], state=context.session['number'])} "
+            f"{context.interrupt_state}"
+        )
 
     many = 100
 
     async def main():
         agent = Sequential(
-            name="S", sub_agents=[Parallel(name="P", sub_agents=[Asker("A"), Asker("B")]), chat("C", *[ToolCalls(ask={})] * many, *["end"] * many, tools=[ask])]
+            name="S",
+            sub_agents=[
+                Parallel(name="P", sub_agents=[Asker("A"), Asker("B")]),
+                chat("C", *[ToolCalls(ask={})] * many, *["end"] * many, tools=[ask]),
+            ],
         )
         runner = Runner(agent, store=MemoryStore(), durability=durability)
         names = [f"run {number}" for number in range(many)]
-        first = await asyncio.gather(*(runner.query("q", checkpoint_id=name, session_values={"number": number}) for number, name in enumerate(names)))
-        targets = [{context.id: f"{context.info}{number}" for context in result.interrupts} for number, result in enumerate(first)]
-        second = await asyncio.gather(*(runner.resume(name, targets[number]) for number, name in enumerate(names)))
+        first = await asyncio.gather(
+            *(
+                runner.query("q", checkpoint_id=name, session_values={"number": number})
+                for number, name in enumerate(names)
+            )
+        )
+        targets = [
+            {context.id: f"{context.info}{number}" for context in result.interrupts}
+            for number, result in enumerate(first)
+        ]
+        second = await asyncio.gather(
+            *(runner.resume(name, targets[number]) for number, name in enumerate(names))
+        )
         for number, result in enumerate(second):
-            assert sorted(event.message.text for event in result.events if event.message and event.message.text) == [f"{n} heard {n}?{number}" for n in "AB"]
+            assert sorted(
+                event.message.text
+                for event in result.events
+                if event.message and event.message.text
+            ) == [f"{n} heard {n}?{number}" for n in "AB"]
             assert [context.info for context in result.interrupts] == [number]
-        third = await asyncio.gather(*(runner.resume(name, data=f"d{number}") for number, name in enumerate(names)))
+        third = await asyncio.gather(
+            *(runner.resume(name, data=f"d{number}") for number, name in enumerate(names))
+        )
         for number, result in enumerate(third):
-            assert [event.message.text for event in result.events] == [f"heard d{number} {number}", "end"]
+            assert [event.message.text for event in result.events] == [
+                f"heard d{number} {number}",
+                "end",
+            ]
 
     run(main())
 

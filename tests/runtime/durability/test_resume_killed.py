@@ -1,10 +1,12 @@
-"""A process is killed before a run is interrupted, while it waits for an answer, and after it was answered: an interrupt is answered once, and not less."""
+"""A process is killed before a run is interrupted, while it waits for an answer, and after it was
+answered: an interrupt is answered once, and not less.
+"""
 
 import pytest
 
 from tests.runtime.durability.lives import in_lanes, is_shown, spend
 
-ANSWERED = "understudy:answered:"
+ANSWERED = "offbook:answered:"
 ASK = "Worker-0-ask"
 
 
@@ -28,7 +30,9 @@ def check_refused(attempt, error):
 
 def events(*parts):
     """Those of agents; not that the run waits."""
-    return [event for part in parts for event in part if is_shown(event) and event[4] != "Interrupted"]
+    return [
+        event for part in parts for event in part if is_shown(event) and event[4] != "Interrupted"
+    ]
 
 
 def check_together(lives, attempts, whole):
@@ -40,16 +44,24 @@ def check_together(lives, attempts, whole):
         assert in_lanes(events(last, seen)) == whole
     else:
         assert in_lanes(events(*(life.shown for life in lives[:-1]), shown)) == whole
-    begun = [call for life in lives[:-1] for call in life.begun] + [call for attempt in attempts for call in attempt.begun]
-    assert len({call[2] for call in begun if call[:2] == ("tool", ASK)}) == 1, "the call that was approved has one key"
+    begun = [call for life in lives[:-1] for call in life.begun] + [
+        call for attempt in attempts for call in attempt.begun
+    ]
+    assert len({call[2] for call in begun if call[:2] == ("tool", ASK)}) == 1, (
+        "the call that was approved has one key"
+    )
     done = lives[-1].done()
     assert not [call for attempt in attempts for call in attempt.begun if call[:2] in done]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "durability", "leg", "first", "step"), cases_of("begin"))
-def test_g08_an_interrupt_that_was_shown_can_be_answered_by_another_process(store_recipe, tmp_path, kind, durability, leg, first, step):
-    *cases, unharmed = spend("killed_waiting", store_recipe(kind), tmp_path, durability, leg, first, step)
+def test_g08_an_interrupt_that_was_shown_can_be_answered_by_another_process(
+    store_recipe, tmp_path, kind, durability, leg, first, step
+):
+    *cases, unharmed = spend(
+        "killed_waiting", store_recipe(kind), tmp_path, durability, leg, first, step
+    )
     assert unharmed[0].ended[0] == "interrupted"
     answered = unharmed[1].attempts[0]
     assert answered.ended[0] == "completed"
@@ -57,7 +69,9 @@ def test_g08_an_interrupt_that_was_shown_can_be_answered_by_another_process(stor
     assert len(cases) > 50 / step
     for begun, second, late in cases:
         is_saved = "c" in second.recorded["keys"]
-        assert is_saved or not any(event[4] == "Interrupted" for event in begun.shown), "it was saved before it was shown"
+        assert is_saved or not any(event[4] == "Interrupted" for event in begun.shown), (
+            "it was saved before it was shown"
+        )
         attempts = second.attempts
         if is_saved:
             assert attempts[0].ended == answered.ended
@@ -65,23 +79,34 @@ def test_g08_an_interrupt_that_was_shown_can_be_answered_by_another_process(stor
         else:
             check_refused(attempts[0], "CheckpointNotFound")
             if durability == "step" and second.finds_a_run():
-                assert attempts[1].ended in (unharmed[0].ended, None), "it was interrupted, unless all that was missing was the checkpoint"
+                assert attempts[1].ended in (unharmed[0].ended, None), (
+                    "it was interrupted, unless all that was missing was the checkpoint"
+                )
                 assert attempts[2].ended == answered.ended
                 check_together([begun, second], attempts[1:], whole)
-        check_refused(late.attempts[0], "ResumeError" if "c" in late.recorded["keys"] else "CheckpointNotFound")
+        check_refused(
+            late.attempts[0],
+            "ResumeError" if "c" in late.recorded["keys"] else "CheckpointNotFound",
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "durability", "leg", "first", "step"), cases_of("answer"))
-def test_g08_an_answer_counts_from_the_first_step_that_was_recorded_after_it(store_recipe, tmp_path, kind, durability, leg, first, step):
-    *cases, unharmed = spend("killed_waiting", store_recipe(kind), tmp_path, durability, leg, first, step)
+def test_g08_an_answer_counts_from_the_first_step_that_was_recorded_after_it(
+    store_recipe, tmp_path, kind, durability, leg, first, step
+):
+    *cases, unharmed = spend(
+        "killed_waiting", store_recipe(kind), tmp_path, durability, leg, first, step
+    )
     assert unharmed[1].ended[0] == "completed"
     whole = in_lanes(events(unharmed[0].shown, unharmed[1].shown))
     assert len(cases) > 40 / step
     anew = 0
     for begun, second, third, late in cases:
         is_answered = any(key.startswith(ANSWERED) for key in third.recorded["keys"])
-        assert is_answered or second.shown == [], "that it was answered was in the store before anything was shown"
+        assert is_answered or second.shown == [], (
+            "that it was answered was in the store before anything was shown"
+        )
         attempts = third.attempts
         if not is_answered:
             anew += 1

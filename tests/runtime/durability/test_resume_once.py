@@ -1,13 +1,16 @@
-"""An interrupt is answered once: at the same instant, later, while its run is at work. What did not come to its first step has not answered it."""
+"""An interrupt is answered once: at the same instant, later, while its run is at work.
+
+What did not come to its first step has not answered it.
+"""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from offbook.actors import Agent, Parallel, ToolContext, tool
+from offbook.runtime import AgentEvent, CheckpointError, ResumeError, Runner, RunStatus, ToolCalls
 from tests.doubles.waiting import Asker, Stage, chat, ids, told
-from understudy.actors import Agent, Parallel, ToolContext, tool
-from understudy.runtime import AgentEvent, CheckpointError, ResumeError, Runner, RunStatus, ToolCalls
 
 
 def till(paid, *script, **options):
@@ -48,10 +51,14 @@ def test_of_several_resumes_at_the_same_instant_one_goes_on(run, store_of, kind,
         store, agent = store_of(kind), till(paid)
         runner = Runner(agent, store=store, durability=durability)
         first = await runner.query("q", checkpoint_id="1")
-        runners = [Runner(agent, store=store, durability=durability) if apart else runner for _ in range(4)]
-        found = await outcomes([one.resume("1", data=True) for one in runners])
+        runners = [
+            Runner(agent, store=store, durability=durability) if apart else runner for _ in range(4)
+        ]
+        found = await outcomes([one.approve(first.interrupts[0]) for one in runners])
         assert one_went_on(found).status is RunStatus.COMPLETED
-        later = await outcomes([runner.resume("1", data=True), runner.resume("1", {first.interrupts[0].id: True})])
+        later = await outcomes(
+            [runner.resume("1", data=True), runner.resume("1", {first.interrupts[0].id: True})]
+        )
         assert [type(error) for error in later] == [ResumeError] * 2
 
     run(main())
@@ -62,11 +69,11 @@ def test_as_threads_see_it_too(store_of):
     paid = []
     store = store_of("sqlite")
     agent = till(paid)
-    Runner(agent, store=store).query("q", checkpoint_id="1").result(20)
+    (waits,) = Runner(agent, store=store).query("q", checkpoint_id="1").result(20).interrupts
 
     def resume(_number):
         try:
-            return Runner(agent, store=store).resume("1", data=True).result(20)
+            return Runner(agent, store=store).approve(waits).result(20)
         except CheckpointError as error:
             return error
 
@@ -76,9 +83,13 @@ def test_as_threads_see_it_too(store_of):
     assert paid == [5]
 
 
-def test_of_two_that_answer_different_interrupts_at_the_same_instant_one_may_have_to_try_again(run, store_of):
+def test_of_two_that_answer_different_interrupts_at_the_same_instant_one_may_have_to_try_again(
+    run, store_of
+):
     async def main():
-        runner = Runner(Parallel(name="P", sub_agents=[Asker("A"), Asker("B")]), store=store_of("memory"))
+        runner = Runner(
+            Parallel(name="P", sub_agents=[Asker("A"), Asker("B")]), store=store_of("memory")
+        )
         first = ids(await runner.query("q", checkpoint_id="1"))
         found = await outcomes([runner.resume("1", {first[name]: name}) for name in "AB"])
         (error,) = [one for one in found if isinstance(one, BaseException)]
@@ -100,7 +111,9 @@ def test_later_it_has_been_answered(how):
     (waits,) = stage.start().interrupts
     stage.go_on(data=True)
     with pytest.raises(ResumeError, match="already answered"):
-        stage.go_on(**{"data": {"data": True}, "targets": {"targets": {waits.id: True}}, "nothing": {}}[how])
+        stage.go_on(
+            **{"data": {"data": True}, "targets": {"targets": {waits.id: True}}, "nothing": {}}[how]
+        )
     assert paid == [5]
 
 
@@ -142,7 +155,9 @@ class Gated(Agent):
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 @pytest.mark.parametrize("spoken", [False, True], ids=["before its first step", "after it"])
-def test_a_run_that_is_at_work_again_is_not_resumed_once_more(run, new_gate, store_of, spoken, durability):
+def test_a_run_that_is_at_work_again_is_not_resumed_once_more(
+    run, new_gate, store_of, spoken, durability
+):
     async def main():
         gates = new_gate(), new_gate()
         agent, store = Gated("A", gates), store_of("memory")
@@ -190,7 +205,11 @@ def test_a_resume_that_could_not_begin_is_no_answer():
     stage = Stage(till(paid))
     stage.start()
     wrong = Runner(Asker("other"), store=stage.store)
-    for runner, given in ((wrong, {"data": True}), (stage.runner, {"data": "maybe"}), (stage.runner, {"targets": {"x": 1}})):
+    for runner, given in (
+        (wrong, {"data": True}),
+        (stage.runner, {"data": "maybe"}),
+        (stage.runner, {"targets": {"x": 1}}),
+    ):
         with pytest.raises(CheckpointError):
             runner.resume(stage.id, **given).result(20)
     assert stage.go_on(data=True).status == "completed"
@@ -198,7 +217,9 @@ def test_a_resume_that_could_not_begin_is_no_answer():
 
 
 def in_a_loop_that_ends(store, durability, calls):
-    """A resume whose loop ends while its tool is at work: it has died before its first recorded step."""
+    """A resume whose loop ends while its tool is at work: it has died before its first recorded
+    step.
+    """
 
     async def main():
         reached = asyncio.Event()
@@ -230,14 +251,21 @@ def test_a_resume_that_died_before_its_first_step_is_no_answer(store_of, durabil
     store = store_of("memory")
     Runner(agent, store=store, durability=durability).query("q", checkpoint_id="1").result(20)
     lost = in_a_loop_that_ends(store, durability, calls)
-    assert lost.status in {RunStatus.CANCELLED, RunStatus.FAILED, RunStatus.RUNNING}
+    assert lost.status in {
+        RunStatus.DRAINED,
+        RunStatus.CANCELLED,
+        RunStatus.FAILED,
+        RunStatus.RUNNING,
+    }
     result = Runner(agent, store=store, durability=durability).resume("1", data="second").result(20)
     assert (result.status, result.final_output) == (RunStatus.COMPLETED, "end")
     assert calls == ["lost", "second"]
 
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
-def test_a_resumed_run_that_is_cancelled_goes_on_with_the_answer_it_had(run, gate, store_of, durability):
+def test_a_resumed_run_that_is_cancelled_goes_on_with_the_answer_it_had(
+    run, gate, store_of, durability
+):
     calls = []
 
     @tool(needs_approval=True)
@@ -250,8 +278,8 @@ def test_a_resumed_run_that_is_cancelled_goes_on_with_the_answer_it_had(run, gat
     async def main():
         agent = chat("a", ToolCalls(pay={"amount": 5}), "end", tools=[pay])
         runner = Runner(agent, store=store_of("memory"), durability=durability)
-        await runner.query("q", checkpoint_id="1")
-        await runner.resume("1", data=True)
+        (waits,) = (await runner.query("q", checkpoint_id="1")).interrupts
+        await runner.approve(waits)
         going_on = runner.resume("1", data="yes")
         await gate.reached()
         assert await going_on.cancel()

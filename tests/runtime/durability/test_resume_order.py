@@ -1,12 +1,42 @@
-"""What an agent has done before it was interrupted or cut short stands, whatever it does at the same time or afterwards: examples beside the random ones."""
+"""What an agent has done before it was interrupted or cut short stands, whatever it does at the
+same time or afterwards: examples beside the random ones.
+"""
 
 import asyncio
 
 import pytest
 
-from tests.doubles.cancelling import TO_B, CancelledRun, Door, Player, chat, line_of, to, turns, waiting
-from understudy.actors import Agent, GuardrailFunctionOutput, Parallel, Sequential, ToolContext, output_guardrail, tool
-from understudy.runtime import ActorSystem, AgentEvent, Backoff, Exit, MemoryStore, Restart, Runner, ToolCalls, TransferToAgent
+from offbook.actors import (
+    Agent,
+    GuardrailFunctionOutput,
+    Parallel,
+    Sequential,
+    ToolContext,
+    output_guardrail,
+    tool,
+)
+from offbook.runtime import (
+    ActorSystem,
+    AgentEvent,
+    Backoff,
+    Exit,
+    MemoryStore,
+    Restart,
+    Runner,
+    ToolCalls,
+    TransferToAgent,
+)
+from tests.doubles.cancelling import (
+    TO_B,
+    CancelledRun,
+    Door,
+    Player,
+    chat,
+    line_of,
+    to,
+    turns,
+    waiting,
+)
 
 
 @tool
@@ -25,7 +55,9 @@ async def both(stage, **options):
 
 def test_an_agent_that_asks_behind_its_transfer_is_answered_before_the_other_one_takes_over(run):
     async def main():
-        async with CancelledRun(Player("A", TransferToAgent("B"), "ask", "a", sub_agents=[Player("B", "b")])) as stage:
+        async with CancelledRun(
+            Player("A", TransferToAgent("B"), "ask", "a", sub_agents=[Player("B", "b")])
+        ) as stage:
             before, behind = await both(stage, data="yes")
             assert before == ["A -> B", "A waits for A?"]
             assert behind == ["A heard yes", "A a", "B b"]
@@ -33,7 +65,9 @@ def test_an_agent_that_asks_behind_its_transfer_is_answered_before_the_other_one
     run(main())
 
 
-def test_an_agent_that_casts_another_one_behind_its_transfer_goes_on_with_that_before_the_transfer(run):
+def test_an_agent_that_casts_another_one_behind_its_transfer_goes_on_with_that_before_the_transfer(
+    run,
+):
     class Casts(Agent):
         async def run(self, input, context):
             if not context.state.get("told"):
@@ -42,7 +76,9 @@ def test_an_agent_that_casts_another_one_behind_its_transfer_goes_on_with_that_b
             await context.cast(self.sub_agents[1])
 
     async def main():
-        async with CancelledRun(Casts(name="A", sub_agents=[Player("B", "b"), Player("C", "ask")])) as stage:
+        async with CancelledRun(
+            Casts(name="A", sub_agents=[Player("B", "b"), Player("C", "ask")])
+        ) as stage:
             before, behind = await both(stage, data="yes")
             assert before == ["A -> B", "C waits for C?"]
             assert behind == ["C heard yes", "B b"]
@@ -57,7 +93,12 @@ def test_a_tool_that_waits_beside_one_that_hands_over_gets_its_answer_first(run)
         return "gone"
 
     async def main():
-        agent = chat("A", ToolCalls(("leave", {}), ("ask", {})), tools=[leave, ask], sub_agents=[Player("B", "b")])
+        agent = chat(
+            "A",
+            ToolCalls(("leave", {}), ("ask", {})),
+            tools=[leave, ask],
+            sub_agents=[Player("B", "b")],
+        )
         async with CancelledRun(agent) as stage:
             before, behind = await both(stage, data="yes")
             assert before == ["A calls leave calls ask", "A leave: gone -> B", "A waits for well?"]
@@ -71,7 +112,9 @@ def test_a_tool_that_waits_beside_one_that_hands_over_gets_its_answer_first(run)
 
 @pytest.mark.parametrize("end", ["error", "exit"])
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
-def test_one_of_a_parallel_that_waits_for_something_comes_to_its_end_although_a_sibling_has_failed_or_exited(run, durability, end):
+def test_one_of_a_parallel_that_waits_for_something_comes_to_its_end_although_a_sibling_has_failed_or_exited(
+    run, durability, end
+):
     class Ends(Agent):
         async def run(self, input, context):
             if end == "error":
@@ -80,13 +123,21 @@ def test_one_of_a_parallel_that_waits_for_something_comes_to_its_end_although_a_
 
     async def main():
         last = Player("C", "never")
-        tree = Sequential(name="S", sub_agents=[Parallel(name="P", sub_agents=[Ends(name="A"), Player("B", "ask", "b")]), last])
+        tree = Sequential(
+            name="S",
+            sub_agents=[
+                Parallel(name="P", sub_agents=[Ends(name="A"), Player("B", "ask", "b")]),
+                last,
+            ],
+        )
         async with CancelledRun(tree, durability=durability) as stage:
             before, behind = await both(stage, data="yes")
             assert before == ["A ValueError" if end == "error" else "A exits", "P waits for B?"]
             assert behind == ["B heard yes", "B b"]
             result = await stage.run
-            assert (result.status, str(result.error)) == (("failed", "broken") if end == "error" else ("completed", "None"))
+            assert (result.status, str(result.error)) == (
+                ("failed", "broken") if end == "error" else ("completed", "None")
+            )
 
     run(main())
 
@@ -114,7 +165,9 @@ def test_an_agent_that_casts_two_at_once_waits_for_what_one_of_them_waits_for(ru
 
 
 async def cut_at(agent, count):
-    """The result of a run that was cut short while its consumer had yet to take an event, and resumed."""
+    """The result of a run that was cut short while its consumer had yet to take an event, and
+    resumed.
+    """
     store = MemoryStore()
     async with ActorSystem() as system:
         runner = Runner(agent, system=system, store=store, event_buffer=1)
@@ -136,7 +189,9 @@ async def _lines(events):
 
 def test_what_an_agent_leaves_behind_when_it_exits_is_kept_with_its_exit(run):
     async def main():
-        agent = chat("A", ToolCalls(exit={"final_result": "bye"}), exit_tool=True, output_key="last")
+        agent = chat(
+            "A", ToolCalls(exit={"final_result": "bye"}), exit_tool=True, output_key="last"
+        )
         shown, result = await cut_at(agent, 1)
         assert shown == ["A calls exit", "A exit: bye exits", "A RunCancelled"]
         assert result.session_values == {"last": "bye"}
@@ -157,12 +212,18 @@ def test_what_an_agent_leaves_behind_when_it_hands_over_is_kept_with_its_transfe
 def test_of_two_exits_in_one_reply_one_ends_the_run_behind_all_other_calls(run):
     async def main():
         door = Door()
-        calls = ToolCalls(("exit", {"final_result": "1"}), ("exit", {"final_result": "2"}), ("slow", {}))
+        calls = ToolCalls(
+            ("exit", {"final_result": "1"}), ("exit", {"final_result": "2"}), ("slow", {})
+        )
         async with CancelledRun(chat("A", calls, tools=[waiting(door)], exit_tool=True)) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
-            assert await stage.end() == ["A calls exit calls exit calls slow", "A exit: 2", "A RunCancelled"]
+            assert await stage.end() == [
+                "A calls exit calls exit calls slow",
+                "A exit: 2",
+                "A RunCancelled",
+            ]
             door.open()
             assert await stage.go_on() == ["A slow: slow done", "A exit: 1 exits"]
 
@@ -179,7 +240,12 @@ def test_a_result_that_is_being_looked_at_is_not_lost(run):
         return GuardrailFunctionOutput()
 
     async def main():
-        agent = chat("A", ToolCalls(slow={}), tools=[waiting(slow, return_directly=True)], output_guardrails=[look])
+        agent = chat(
+            "A",
+            ToolCalls(slow={}),
+            tools=[waiting(slow, return_directly=True)],
+            output_guardrails=[look],
+        )
         async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
@@ -194,7 +260,9 @@ def test_a_result_that_is_being_looked_at_is_not_lost(run):
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_call_whose_failure_is_its_agents_is_not_made_again_for_those_that_were_cut_short_beside_it(run, at_once, durability):
+def test_a_call_whose_failure_is_its_agents_is_not_made_again_for_those_that_were_cut_short_beside_it(
+    run, at_once, durability
+):
     begun = []
 
     @tool
@@ -205,7 +273,13 @@ def test_a_call_whose_failure_is_its_agents_is_not_made_again_for_those_that_wer
     async def main():
         door = Door()
         calls = ToolCalls(("fail", {"number": 1}), ("fail", {"number": 2}), ("slow", {}))
-        agent = chat("A", calls, tools=[fail, waiting(door)], on_tool_error="raise", parallel_tool_calls=at_once)
+        agent = chat(
+            "A",
+            calls,
+            tools=[fail, waiting(door)],
+            on_tool_error="raise",
+            parallel_tool_calls=at_once,
+        )
         async with CancelledRun(agent, durability=durability) as stage:
             await stage.play()
             await door.somebody()
@@ -231,7 +305,16 @@ def test_an_agent_that_is_started_again_makes_the_call_again_that_has_failed(run
 
     async def main():
         restart = Restart(max_restarts=3, backoff=Backoff(initial=0, maximum=0))
-        async with CancelledRun(chat("A", ToolCalls(fail={}), "a", tools=[fail], on_tool_error="raise", on_failure=restart)) as stage:
+        async with CancelledRun(
+            chat(
+                "A",
+                ToolCalls(fail={}),
+                "a",
+                tools=[fail],
+                on_tool_error="raise",
+                on_failure=restart,
+            )
+        ) as stage:
             await stage.play()
             assert await stage.end() == ["A calls fail", "A fail: mended", "A a"]
 

@@ -1,4 +1,6 @@
-"""Two processes want to go on with the same run in the same moment: one of them does, and the other is told so."""
+"""Two processes want to go on with the same run in the same moment: one of them does, and the other
+is told so.
+"""
 
 import asyncio
 import json
@@ -9,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from offbook.runtime import Runner
 from tests.programs.rivals import make_agent
-from understudy.runtime import Runner
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +31,18 @@ class Rivals:
         self.processes = []
 
     def start(self, *arguments):
-        command = [sys.executable, "-W", "error", str(PROGRAM), self.recipe, str(self.path), *map(str, arguments)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = [
+            sys.executable,
+            "-W",
+            "error",
+            str(PROGRAM),
+            self.recipe,
+            str(self.path),
+            *map(str, arguments),
+        ]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.processes.append(process)
         return process
 
@@ -41,7 +53,11 @@ class Rivals:
         return two
 
     def done(self):
-        return [line.split()[1] for line in self.path.read_text().splitlines()] if self.path.exists() else []
+        return (
+            [line.split()[1] for line in self.path.read_text().splitlines()]
+            if self.path.exists()
+            else []
+        )
 
     def end(self):
         for process in self.processes:
@@ -66,7 +82,9 @@ def at_once(processes, line):
 
 
 @SHARED
-def test_g08_of_two_processes_that_answer_in_the_same_moment_one_goes_on(run, store_of, rivals, kind):
+def test_g08_of_two_processes_that_answer_in_the_same_moment_one_goes_on(
+    run, store_of, rivals, kind
+):
     durabilities = ["interrupt", "step"] * (ROUNDS // 2)
 
     async def interrupt():
@@ -88,7 +106,9 @@ def test_g08_of_two_processes_that_answer_in_the_same_moment_one_goes_on(run, st
 
 
 @SHARED
-def test_g08_of_two_processes_that_recover_in_the_same_moment_each_run_is_continued_by_one(run, store_of, rivals, kind):
+def test_g08_of_two_processes_that_recover_in_the_same_moment_each_run_is_continued_by_one(
+    run, store_of, rivals, kind
+):
     lost = rivals.start("begin", RUNS)
     assert lost.stdout.readline() == "ready\n"
     two = rivals.start_two()
@@ -97,9 +117,11 @@ def test_g08_of_two_processes_that_recover_in_the_same_moment_each_run_is_contin
     lost.wait()
 
     async def all_are_free():
-        """Where nothing proves that a process has ended, its time does; a server may need a moment to see that a connection is gone."""
+        """Where nothing proves that a process has ended, its time does; a server may need a moment
+        to see that a connection is gone.
+        """
         async with asyncio.timeout(10):
-            while len(await store_of(kind, "shared").orphans("understudy:open:")) < RUNS:
+            while len(await store_of(kind, "shared").orphans("offbook:open:")) < RUNS:
                 await asyncio.sleep(0.05)
 
     if kind != "sqlite":

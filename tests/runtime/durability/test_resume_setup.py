@@ -1,13 +1,26 @@
-"""What is wrong with a resume is raised where its run is first looked at; and a run that waits goes on from anywhere: another loop, a thread, no loop."""
+"""What is wrong with a resume is raised where its run is first looked at; and a run that waits goes
+on from anywhere: another loop, a thread, no loop.
+"""
 
 import asyncio
 import threading
 
 import pytest
 
+from offbook.actors import Agent, ToolContext, tool
+from offbook.runtime import (
+    ActorSystem,
+    AgentEvent,
+    CheckpointNotFound,
+    MemoryStore,
+    OffbookError,
+    ResumeError,
+    Runner,
+    RunStatus,
+    ToolCalls,
+    UsageError,
+)
 from tests.doubles.waiting import Asker, Stage, chat
-from understudy.actors import Agent, ToolContext, tool
-from understudy.runtime import ActorSystem, AgentEvent, CheckpointNotFound, MemoryStore, ResumeError, Runner, RunStatus, ToolCalls, UnderstudyError, UsageError
 
 # --- what is raised, and where ---
 
@@ -27,7 +40,11 @@ def answered():
     return stage.runner.resume(stage.id)
 
 
-PROBLEMS = [(no_store, UnderstudyError, "store"), (unknown_id, CheckpointNotFound, "nothing-of-that-name"), (answered, ResumeError, "already answered")]
+PROBLEMS = [
+    (no_store, OffbookError, "store"),
+    (unknown_id, CheckpointNotFound, "nothing-of-that-name"),
+    (answered, ResumeError, "already answered"),
+]
 
 
 async def iterate(run):
@@ -39,7 +56,9 @@ async def consume(run):
 
 
 @pytest.mark.parametrize("how", [consume, iterate], ids=["await", "async for"])
-@pytest.mark.parametrize(("make", "error", "text"), PROBLEMS, ids=["no store", "unknown", "answered"])
+@pytest.mark.parametrize(
+    ("make", "error", "text"), PROBLEMS, ids=["no store", "unknown", "answered"]
+)
 def test_setup_errors_are_raised_where_a_run_is_awaited_or_iterated(run, make, error, text, how):
     async def main():
         with pytest.raises(error, match=text):
@@ -49,13 +68,17 @@ def test_setup_errors_are_raised_where_a_run_is_awaited_or_iterated(run, make, e
 
 
 @pytest.mark.parametrize("how", [lambda run: run.result(20), list], ids=["result()", "for"])
-@pytest.mark.parametrize(("make", "error", "text"), PROBLEMS, ids=["no store", "unknown", "answered"])
+@pytest.mark.parametrize(
+    ("make", "error", "text"), PROBLEMS, ids=["no store", "unknown", "answered"]
+)
 def test_setup_errors_are_raised_in_synchronous_code_as_well(make, error, text, how):
     with pytest.raises(error, match=text):
         how(make())
 
 
-@pytest.mark.parametrize("order", [(consume, consume), (iterate, consume, consume)], ids=["awaited", "iterated"])
+@pytest.mark.parametrize(
+    "order", [(consume, consume), (iterate, consume, consume)], ids=["awaited", "iterated"]
+)
 def test_a_setup_error_is_raised_again_and_the_run_has_failed(run, order):
     async def main():
         wrong = Runner(Asker("A"), store=MemoryStore()).resume("nothing")
@@ -71,7 +94,7 @@ def test_a_setup_error_is_raised_again_and_the_run_has_failed(run, order):
 def test_a_name_that_is_no_text_is_refused(wrong):
     stage = Stage(Asker("A"))
     stage.start()
-    with pytest.raises(UnderstudyError):
+    with pytest.raises(OffbookError):
         stage.runner.resume(wrong, data="x").result(20)
 
 
@@ -116,18 +139,20 @@ def test_the_status_says_where_a_run_is(run, new_gate):
     run(main())
 
 
-def test_without_a_loop_a_resumed_run_begins_when_somebody_looks():
+def test_g23_without_a_loop_a_resumed_run_begins_at_once():
     stage = Stage(Asker("A"))
     stage.start()
-    waiting = stage.runner.resume(stage.id, data="x")
-    assert waiting.status is RunStatus.PENDING
-    assert waiting.result(20).status is waiting.status is RunStatus.COMPLETED
+    resumed = stage.runner.resume(stage.id, data="x")
+    assert resumed.status is not RunStatus.PENDING
+    assert resumed.result(20).status is resumed.status is RunStatus.COMPLETED
 
 
 def test_the_interrupts_of_a_result_are_those_that_wait_now():
     stage = Stage(Asker("A", "1?", "2?"))
     first, second, third = stage.start(), stage.go_on(), stage.go_on()
-    assert [[context.info for context in result.interrupts] for result in (first, second, third)] == [["1?"], ["2?"], []]
+    assert [
+        [context.info for context in result.interrupts] for result in (first, second, third)
+    ] == [["1?"], ["2?"], []]
     assert first.interrupts == first.events[-1].action.contexts
 
 
@@ -193,9 +218,13 @@ def test_a_run_goes_on_in_another_system(run):
     async def main():
         store, agent = MemoryStore(), agent_that_asks()
         async with ActorSystem() as system:
-            assert (await Runner(agent, system=system, store=store).query("q", checkpoint_id="1")).status == "interrupted"
+            assert (
+                await Runner(agent, system=system, store=store).query("q", checkpoint_id="1")
+            ).status == "interrupted"
         async with ActorSystem() as system:
-            assert (await Runner(agent, system=system, store=store).resume("1", data="x")).final_output == "end"
+            assert (
+                await Runner(agent, system=system, store=store).resume("1", data="x")
+            ).final_output == "end"
 
     run(main())
 
@@ -223,7 +252,9 @@ def test_leaving_the_iteration_of_a_resumed_run_cancels_it_and_it_can_go_on(run,
         return "end"
 
     async def main():
-        runner = Runner(chat("a", ToolCalls(ask={}), think, think, tools=[ask]), store=MemoryStore())
+        runner = Runner(
+            chat("a", ToolCalls(ask={}), think, think, tools=[ask]), store=MemoryStore()
+        )
         await runner.query("q", checkpoint_id="1")
         going_on = runner.resume("1", data="x")
         async for event in going_on:

@@ -1,10 +1,20 @@
-"""Two programs that ask the user in the middle: a librarian who wants to know more, and a project manager whose researcher does."""
+"""Two programs that ask the user in the middle: a librarian who wants to know more, and a project
+manager whose researcher does.
+"""
 
 import pytest
 
+from offbook.actors import ChatModelAgent, Sequential, Supervisor, ToolContext, tool
+from offbook.runtime import (
+    MemoryStore,
+    Options,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    ToolCalls,
+    ToolOptions,
+)
 from tests.doubles.waiting import is_whole, to
-from understudy.actors import ChatModelAgent, Sequential, Supervisor, ToolContext, tool
-from understudy.runtime import MemoryStore, Options, Runner, RunStatus, ScriptedModel, ToolCalls, ToolOptions
 
 
 class NewInput(ToolOptions):
@@ -49,9 +59,14 @@ BOOK_SCRIPT = (
 def test_a_librarian_asks_for_the_genre_and_recommends_a_book(lines, streaming):
     agent = librarian(*BOOK_SCRIPT)
     runner = Runner(agent, store=MemoryStore(), streaming=streaming)
-    shown = [event for event in runner.query("recommend a book to me", checkpoint_id="1") if event.delta is None]
+    shown = [
+        event
+        for event in runner.query("recommend a book to me", checkpoint_id="1")
+        if event.delta is None
+    ]
     assert lines(shown) == [
-        'BookRecommender [BookRecommender] assistant "" tc(ask_for_clarification {"question":"Which genre?"})',
+        'BookRecommender [BookRecommender] assistant "" tc(ask_for_clarification '
+        '{"question":"Which genre?"})',
         "BookRecommender [BookRecommender] {Interrupted 1}",
     ]
     assert shown[-1].action.contexts[0].info == "Which genre?"
@@ -59,8 +74,10 @@ def test_a_librarian_asks_for_the_genre_and_recommends_a_book(lines, streaming):
     shown = [event for event in run if event.delta is None]
     assert lines(shown) == [
         'BookRecommender [BookRecommender] tool(ask_for_clarification) "fantasy, short"',
-        'BookRecommender [BookRecommender] assistant "" tc(search_book {"genre":"fantasy","max_pages":300})',
-        'BookRecommender [BookRecommender] tool(search_book) "{"books":["a fantasy book of 300 pages"]}"',
+        'BookRecommender [BookRecommender] assistant "" tc(search_book '
+        '{"genre":"fantasy","max_pages":300})',
+        'BookRecommender [BookRecommender] tool(search_book) "{"books":["a fantasy book of '
+        '300 pages"]}"',
         'BookRecommender [BookRecommender] assistant "Read a fantasy book."',
     ]
     assert run.result(20).status is RunStatus.COMPLETED
@@ -73,9 +90,16 @@ def test_a_librarian_may_be_told_by_data_as_well():
     async def ask_for_clarification(question: str, context: ToolContext) -> str:
         return context.interrupt(question)
 
-    agent = ChatModelAgent(name="BookRecommender", tools=[search_book, ask_for_clarification], model=ScriptedModel(BOOK_SCRIPT))
+    agent = ChatModelAgent(
+        name="BookRecommender",
+        tools=[search_book, ask_for_clarification],
+        model=ScriptedModel(BOOK_SCRIPT),
+    )
     runner = Runner(agent, store=MemoryStore())
-    assert runner.query("recommend a book to me", checkpoint_id="1").result(20).interrupts[0].info == "Which genre?"
+    assert (
+        runner.query("recommend a book to me", checkpoint_id="1").result(20).interrupts[0].info
+        == "Which genre?"
+    )
     assert runner.resume("1", data="fantasy").result(20).final_output == "Read a fantasy book."
     assert [message.text for message in agent.model.requests[1].messages][-1] == "fantasy"
 
@@ -94,11 +118,19 @@ def knowledge_base(query: str) -> str:
 
 
 def expert(name, *script, tools=()):
-    return ChatModelAgent(name=name, description=f"the {name}", instruction=f"You are the {name}.", tools=tools, model=ScriptedModel(script))
+    return ChatModelAgent(
+        name=name,
+        description=f"the {name}",
+        instruction=f"You are the {name}.",
+        tools=tools,
+        model=ScriptedModel(script),
+    )
 
 
 def team():
-    """As in the original: the manager leads, the researcher asks twice, the coder looks things up, three review one after the other."""
+    """As in the original: the manager leads, the researcher asks twice, the coder looks things up,
+    three review one after the other.
+    """
     research = expert(
         "ResearchAgent",
         ToolCalls(ask_for_clarification={"question": "Web or terminal?"}),
@@ -107,7 +139,12 @@ def team():
         "Use a loop.",
         tools=[web_search, ask_for_clarification],
     )
-    code = expert("CodeAgent", ToolCalls(knowledge_base={"query": "loops"}), "while True: ...", tools=[knowledge_base])
+    code = expert(
+        "CodeAgent",
+        ToolCalls(knowledge_base={"query": "loops"}),
+        "while True: ...",
+        tools=[knowledge_base],
+    )
     review = Sequential(
         name="ReviewAgent",
         description="reviews",
@@ -117,7 +154,13 @@ def team():
             expert("review_validation_agent", "Indeed it does."),
         ],
     )
-    manager = expert("project_manager_agent", to("ResearchAgent"), to("CodeAgent"), to("ReviewAgent"), "Here is your project.")
+    manager = expert(
+        "project_manager_agent",
+        to("ResearchAgent"),
+        to("CodeAgent"),
+        to("ReviewAgent"),
+        "Here is your project.",
+    )
     agents = [manager, research, code, *review.sub_agents]
     return Supervisor(supervisor=manager, sub_agents=[research, code, review]), agents
 
@@ -132,14 +175,21 @@ def test_a_project_manager_is_interrupted_and_resumed_until_it_is_done(durabilit
         if interrupted:
             run = runner.resume("1", tool_options=NewInput(next(answers)))
         else:
-            run = runner.query("please generate a simple ai chat project with python.", checkpoint_id="1", options=Options(project="chat"))
+            run = runner.query(
+                "please generate a simple ai chat project with python.",
+                checkpoint_id="1",
+                options=Options(project="chat"),
+            )
         interrupted = False
         for event in run:
             assert event.error is None
             if event.action is not None and hasattr(event.action, "contexts"):
                 interrupted = True
                 questions += [context.info for context in event.action.contexts]
-                assert (event.agent_name, event.run_path) == ("ResearchAgent", ("project_manager_agent", "ResearchAgent"))
+                assert (event.agent_name, event.run_path) == (
+                    "ResearchAgent",
+                    ("project_manager_agent", "ResearchAgent"),
+                )
             elif event.message is not None and event.message.text:
                 said.append(event.message.text)
         finished = not interrupted

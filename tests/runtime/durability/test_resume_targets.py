@@ -2,9 +2,9 @@
 
 import pytest
 
+from offbook.actors import Agent, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import AgentEvent, Options, ResumeError, Runner, ToolCalls, ToolOptions
 from tests.doubles.waiting import Asker, Naive, Stage, chat, ids
-from understudy.actors import Agent, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import AgentEvent, Options, ResumeError, Runner, ToolCalls, ToolOptions
 
 
 def both(**options):
@@ -20,7 +20,10 @@ def test_without_targets_all_go_on_with_the_same_data(lines, durability):
     stage = Stage(both(), durability=durability)
     assert lines(stage.start()) == ["P [P] {Interrupted 2}"]
     result = stage.go_on(data=7)
-    assert sorted(lines(result)) == ['A [P,A] assistant "A heard 7"', 'B [P,B] assistant "B heard 7"']
+    assert sorted(lines(result)) == [
+        'A [P,A] assistant "A heard 7"',
+        'B [P,B] assistant "B heard 7"',
+    ]
     assert result.status == "completed"
 
 
@@ -33,7 +36,9 @@ def test_each_target_gets_its_own_data():
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 @pytest.mark.parametrize("make", [Asker, lambda name: Naive(name=name)], ids=["asker", "naive"])
-def test_a_leaf_that_is_not_a_target_waits_again_at_its_address_with_a_new_id(lines, make, durability):
+def test_a_leaf_that_is_not_a_target_waits_again_at_its_address_with_a_new_id(
+    lines, make, durability
+):
     stage = Stage(Parallel(name="P", sub_agents=[make("A"), make("B")]), durability=durability)
     before = {context.address[-1].name: context for context in stage.start().interrupts}
     result = stage.go_on({before["B"].id: "b"})
@@ -62,7 +67,10 @@ def test_one_that_asks_again_and_one_that_waits_on_are_one_event(lines):
     found = ids(stage.start())
     result = stage.go_on({found["A"]: "a1"})
     assert lines(result) == ["P [P] {Interrupted 2}"]
-    assert {context.address[-1].name: context.info for context in result.interrupts} == {"A": "2?", "B": "B?"}
+    assert {context.address[-1].name: context.info for context in result.interrupts} == {
+        "A": "2?",
+        "B": "B?",
+    }
 
 
 def test_the_only_one_that_waits_may_be_named():
@@ -113,7 +121,9 @@ class Values(Agent):
             context.session["mine"] = {"n": [1]}
             yield context.interrupt("?")
         else:
-            yield AgentEvent.say(" ".join(f"{key}={value}" for key, value in sorted(context.session.items())))
+            yield AgentEvent.say(
+                " ".join(f"{key}={value}" for key, value in sorted(context.session.items()))
+            )
 
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
@@ -199,7 +209,11 @@ async def ask(context: ToolContext, question: str = "?") -> str:
 
 
 def results(result):
-    return [event.message.text for event in result.events if event.message is not None and event.message.role == "tool"]
+    return [
+        event.message.text
+        for event in result.events
+        if event.message is not None and event.message.role == "tool"
+    ]
 
 
 def test_tool_options_reach_the_tool_instead_of_data():
@@ -213,11 +227,20 @@ def test_tool_options_reach_the_tool_instead_of_data():
 def test_tool_options_reach_the_tool_beside_data():
     stage = Stage(chat("A", ToolCalls(ask={}), "end", tools=[ask]))
     stage.start()
-    assert results(stage.go_on(data="red", tool_options=ToolOptions(tone="kind"))) == ["data red, options {'tone': 'kind'}"]
+    assert results(stage.go_on(data="red", tool_options=ToolOptions(tone="kind"))) == [
+        "data red, options {'tone': 'kind'}"
+    ]
 
 
 def test_tool_options_reach_the_tools_beside_targets():
-    stage = Stage(chat("A", ToolCalls(("ask", {"question": "1"}), ("ask", {"question": "2"})), "end", tools=[ask]))
+    stage = Stage(
+        chat(
+            "A",
+            ToolCalls(("ask", {"question": "1"}), ("ask", {"question": "2"})),
+            "end",
+            tools=[ask],
+        )
+    )
     first, second = stage.start().interrupts
     result = stage.go_on({first.id: "one"}, tool_options=ToolOptions(tone="kind"))
     assert results(result) == ["data one, options {'tone': 'kind'}"]
@@ -225,7 +248,10 @@ def test_tool_options_reach_the_tools_beside_targets():
 
 
 def test_tool_options_may_be_for_some_tools_or_agents_only():
-    for narrow in (ToolOptions(tools=("other",), answer="x"), ToolOptions(agents=("B",), answer="x")):
+    for narrow in (
+        ToolOptions(tools=("other",), answer="x"),
+        ToolOptions(agents=("B",), answer="x"),
+    ):
         stage = Stage(chat("A", ToolCalls(ask={}), "end", tools=[ask]))
         stage.start()
         assert results(stage.go_on(data="d", tool_options=narrow)) == ["data d, options {}"]
@@ -234,13 +260,18 @@ def test_tool_options_may_be_for_some_tools_or_agents_only():
 def test_tool_options_of_the_first_time_are_still_there():
     stage = Stage(chat("A", ToolCalls(ask={}), "end", tools=[ask]))
     stage.start(options=ToolOptions(tone="kind", size=1))
-    assert results(stage.go_on(data="d", tool_options=ToolOptions(size=2))) == ["data d, options {'tone': 'kind', 'size': 2}"]
+    assert results(stage.go_on(data="d", tool_options=ToolOptions(size=2))) == [
+        "data d, options {'tone': 'kind', 'size': 2}"
+    ]
 
 
 def test_tool_options_are_those_of_calls_that_come_later_too():
     stage = Stage(chat("A", ToolCalls(ask={}), ToolCalls(ask={}), "end", tools=[ask]))
     stage.start()
-    assert results(stage.go_on(tool_options={"answer": "blue"})) == ["answer blue, resume True, target True", "answer blue, resume False, target False"]
+    assert results(stage.go_on(tool_options={"answer": "blue"})) == [
+        "answer blue, resume True, target True",
+        "answer blue, resume False, target False",
+    ]
 
 
 def test_the_limits_of_a_resumed_run_are_those_of_its_runner():

@@ -1,6 +1,8 @@
-"""A store gets into trouble in the middle of a run: a server that is away, a database that somebody else has locked, a disk that is full, a store that fails.
+"""A store gets into trouble in the middle of a run: a server that is away, a database that somebody
+else has locked, a disk that is full, a store that fails.
 
-Either the trouble passes, and the run does not notice; or the run ends, says why, and shows nothing that is not in the store. Then it can be recovered.
+Either the trouble passes, and the run does not notice; or the run ends, says why, and shows nothing
+that is not in the store. Then it can be recovered.
 """
 
 import asyncio
@@ -10,20 +12,32 @@ import threading
 
 import pytest
 
+from offbook.actors import Agent, ChatModelAgent, ToolContext, tool
+from offbook.runtime import (
+    ActorSystem,
+    AgentEvent,
+    Interrupted,
+    MemoryStore,
+    Runner,
+    ScriptedModel,
+    StoreError,
+    ToolCalls,
+)
+from offbook.runtime.codec.packing import unpack
+from offbook.runtime.durability.store_access import StoreAccess
+from offbook.runtime.durability.store_owner import Debt, StoreOwner
+from offbook.runtime.testing import ManualClock
 from tests.doubles.watched_stores import WatchedStore
 from tests.programs.servers import RedisServer
-from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Runner, ScriptedModel, StoreError, ToolCalls
-from understudy.runtime.codec.packing import unpack
-from understudy.runtime.durability.store_access import StoreAccess
-from understudy.runtime.durability.store_owner import Debt, StoreOwner
-from understudy.runtime.testing import ManualClock
 
 LINES = 6
 
 
 class Talks(Agent):
-    """Says its lines, each once. The third time that it is about to say something, it waits for `trouble`."""
+    """Says its lines, each once.
+
+    The third time that it is about to say something, it waits for `trouble`.
+    """
 
     def __init__(self, trouble=None, text=""):
         super().__init__(name="A")
@@ -51,8 +65,10 @@ def asking():
 
 async def recorded(store, run_id):
     """The numbers of the events in the journal."""
-    records = await store.read(f"understudy:journal:{run_id}")
-    return [change[2].seq for record in records for change in unpack(record) if change[0] == "event"]
+    records = await store.read(f"offbook:journal:{run_id}")
+    return [
+        change[2].seq for record in records for change in unpack(record) if change[0] == "event"
+    ]
 
 
 async def played(store, trouble=None, text="", **options):
@@ -74,12 +90,16 @@ def once(agent, trouble):
 
 
 def check_whole(events, text=""):
-    assert [event.message.text for event in events] == [f"line {number}{text}" for number in range(LINES)]
+    assert [event.message.text for event in events] == [
+        f"line {number}{text}" for number in range(LINES)
+    ]
     assert [event.seq for event in events] == list(range(1, LINES + 1))
 
 
 async def check_ended_and_recover(runner, store, events, result, *words, text=""):
-    """It has ended with an error of the store; nothing was shown that is not in it; and who has not been able to let it go continues it at once."""
+    """It has ended with an error of the store; nothing was shown that is not in it; and who has not
+    been able to let it go continues it at once.
+    """
     *shown, last = events
     assert result.status == "failed"
     assert isinstance(last.error, StoreError)
@@ -94,7 +114,11 @@ async def check_ended_and_recover(runner, store, events, result, *words, text=""
     more = [event async for event in again]
     assert (await again).status == "completed"
     texts = [event.message.text for event in [*shown, *more]]
-    assert texts == [f"line {number}{text}" for number in range(LINES) if number < len(shown) or number >= len(numbers)]
+    assert texts == [
+        f"line {number}{text}"
+        for number in range(LINES)
+        if number < len(shown) or number >= len(numbers)
+    ]
     assert await store.keys() == []
 
 
@@ -121,7 +145,7 @@ def restarted(request, own_redis):
 
 
 def store_at(kind, server, store_of):
-    from understudy.runtime import RedisStore
+    from offbook.runtime import RedisStore
 
     return RedisStore(server.url) if kind == "redis" else store_of("postgres")
 
@@ -148,7 +172,9 @@ def test_a_run_waits_for_a_server_that_is_started_again(run, store_of, restarted
 
 
 @pytest.mark.parametrize("kind", ["redis", "postgres"])
-def test_g07_a_run_whose_server_stays_away_ends_and_can_be_recovered(run, store_of, restarted, kind):
+def test_g07_a_run_whose_server_stays_away_ends_and_can_be_recovered(
+    run, store_of, restarted, kind
+):
     server = restarted(kind)
 
     async def main():
@@ -165,7 +191,9 @@ def test_g07_a_run_whose_server_stays_away_ends_and_can_be_recovered(run, store_
 
 
 class Lock:
-    """Somebody else's hold on a database, in a thread: from `take` on, until it is let go, by hand or after some time."""
+    """Somebody else's hold on a database, in a thread: from `take` on, until it is let go, by hand
+    or after some time.
+    """
 
     def __init__(self, path, seconds=None):
         self.path = path
@@ -208,7 +236,9 @@ def test_g07_a_run_whose_database_stays_locked_ends_and_can_be_recovered(run, st
         lock = Lock(store._path)
         runner, events, result = await played(store, lock.take)
         lock.let_go()
-        await check_ended_and_recover(runner, store, events, result, "another process holds its lock")
+        await check_ended_and_recover(
+            runner, store, events, result, "another process holds its lock"
+        )
 
     run(main())
 
@@ -246,9 +276,14 @@ def test_a_run_that_lasts_longer_than_its_store_keeps_things_is_found_all_the_sa
     async def main():
         store = MemoryStore(ttl=100, time=clock.time)
         async with ActorSystem(clock=clock) as system:
-            running = Runner(Talks(), system=system, store=store, durability="step", event_buffer=1).query("go")
+            running = Runner(
+                Talks(), system=system, store=store, durability="step", event_buffer=1
+            ).query("go")
             async for event in running:
-                assert (len(await store.keys("understudy:open:")), len(await store.keys("understudy:journal:"))) == (1, 1), event
+                assert (
+                    len(await store.keys("offbook:open:")),
+                    len(await store.keys("offbook:journal:")),
+                ) == (1, 1), event
                 clock.advance(60)
 
     run(main())
@@ -260,7 +295,9 @@ def test_a_run_that_lasts_longer_than_its_store_keeps_things_is_found_all_the_sa
 def test_g06_there_is_no_gap_before_the_error_of_a_store(run):
     async def main():
         store = Failing()
-        _runner, events, _result = await played(store, lambda: asyncio.sleep(0, store.failing.add("append")))
+        _runner, events, _result = await played(
+            store, lambda: asyncio.sleep(0, store.failing.add("append"))
+        )
         assert [event.seq for event in events] == [1, 2, 3]
         assert isinstance(events[-1].error, StoreError)
 
@@ -268,7 +305,9 @@ def test_g06_there_is_no_gap_before_the_error_of_a_store(run):
 
 
 class Failing(WatchedStore):
-    """Fails at what is among `failing`: a word, or a word and a kind of key; each of its writes takes some turns of the loop."""
+    """Fails at what is among `failing`: a word, or a word and a kind of key; each of its writes
+    takes some turns of the loop.
+    """
 
     def __init__(self, *failing):
         super().__init__()
@@ -276,8 +315,14 @@ class Failing(WatchedStore):
         self.failed = 0
 
     async def before(self, call):
-        kinds = [(word, key.split(":")[1] if key.startswith("understudy:") else "checkpoint") for word, key in call.changes]
-        if self.failing & {*(word for word, _ in kinds), *(f"{word} {kind}" for word, kind in kinds)}:
+        kinds = [
+            (word, key.split(":")[1] if key.startswith("offbook:") else "checkpoint")
+            for word, key in call.changes
+        ]
+        if self.failing & {
+            *(word for word, _ in kinds),
+            *(f"{word} {kind}" for word, kind in kinds),
+        }:
             self.failed += 1
             raise OSError("it is broken")
         if kinds:
@@ -285,10 +330,15 @@ class Failing(WatchedStore):
             await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("durability", ["interrupt", "step"])
-def test_g07_where_an_interrupt_cannot_be_saved_that_is_said_before_it(run, durability):
+def test_g07_where_an_interrupt_cannot_be_saved_that_is_said_before_it(run):
+    """Where each step is kept, it is not shown, and the run is continued:
+    `test_unwritten_steps.py`.
+    """
+
     async def main():
-        running = Runner(asking(), store=Failing("put checkpoint"), durability=durability).query("go")
+        running = Runner(asking(), store=Failing("put checkpoint"), durability="interrupt").query(
+            "go"
+        )
         events = [event async for event in running]
         assert isinstance(events[-2].error, StoreError)
         assert "it is broken" in str(events[-2].error)
@@ -315,7 +365,9 @@ def test_g07_a_run_that_cannot_be_written_down_as_begun_has_not_begun(run, faili
         runner = Runner(Asked(name="A"), store=store, durability="step", keep="unfinished")
         with pytest.raises(StoreError, match="it is broken"):
             await runner.query("go")
-        assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing of it is still being written"
+        assert asyncio.all_tasks() == {asyncio.current_task()}, (
+            "nothing of it is still being written"
+        )
         assert [key for key in await store.keys() if ":open:" in key] == []
         store.failing.clear()
         assert await runner.recover() == []
@@ -325,7 +377,9 @@ def test_g07_a_run_that_cannot_be_written_down_as_begun_has_not_begun(run, faili
 
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
-def test_g07_an_answer_that_cannot_be_written_down_shows_nothing_and_may_be_given_again(run, durability):
+def test_g07_an_answer_that_cannot_be_written_down_shows_nothing_and_may_be_given_again(
+    run, durability
+):
     async def main():
         store = Failing()
         agent = asking()
@@ -346,7 +400,7 @@ def test_g07_an_answer_that_cannot_be_written_down_shows_nothing_and_may_be_give
 def test_a_run_that_has_ended_has_ended_even_if_that_cannot_be_written_down(run, caplog):
     async def main():
         store = Failing("remove")
-        with caplog.at_level(logging.ERROR, "understudy"):
+        with caplog.at_level(logging.ERROR, "offbook"):
             runner, events, result = await played(store)
         assert result.status == "completed"
         check_whole(events)
@@ -360,7 +414,9 @@ def test_a_run_that_has_ended_has_ended_even_if_that_cannot_be_written_down(run,
     run(main())
 
 
-def test_what_is_owed_to_a_store_that_was_never_reached_is_not_called_a_lease_that_expires(run, caplog):
+def test_what_is_owed_to_a_store_that_was_never_reached_is_not_called_a_lease_that_expires(
+    run, caplog
+):
     class Unreachable:
         async def keep_alive(self, owner, seconds, *, first):
             raise StoreError("nothing answers there")
@@ -372,18 +428,22 @@ def test_what_is_owed_to_a_store_that_was_never_reached_is_not_called_a_lease_th
             return await owner.renew()
 
     assert run(main()) is False
-    assert [record.getMessage() for record in caplog.records] == ["1 leases could not be given back yet: nothing answers there"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "1 leases could not be given back yet: nothing answers there"
+    ]
 
 
 def test_what_an_owner_owes_is_paid_under_its_new_name(run):
-    """The store has not heard of that name yet, and gives it nothing: `recover()`, which pays first, would be refused for ever."""
+    """The store has not heard of that name yet, and gives it nothing: `recover()`, which pays
+    first, would be refused for ever.
+    """
 
     async def main():
         store = MemoryStore()
         async with ActorSystem() as system:
             owner = StoreOwner(StoreAccess(store), system)
             await owner.enter()
-            owner.end()  # its time was over
+            owner.end(owner.name)  # its time was over
             owner.owed["a key"] = Debt(None)
             await owner.pay_all()
             assert (owner.owed, await store.holder("a key")) == ({}, None)

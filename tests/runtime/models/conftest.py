@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime.data.chat import Message, MessageDelta
-from understudy.runtime.models import ModelRequest, OpenAIChatModel, OpenAIResponsesModel
-from understudy.runtime.models.openai_model import OpenAIModel
+from offbook.runtime.data.chat import Message, MessageDelta
+from offbook.runtime.models import ModelRequest, OpenAIChatModel, OpenAIResponsesModel
+from offbook.runtime.models.openai_model import OpenAIModel
 
 
 @pytest.fixture(autouse=True)
 def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The environment of whoever runs the tests says nothing about models, and neither does the folder."""
+    """The environment of whoever runs the tests says nothing about models, and neither does the
+    folder.
+    """
     for name in (
         "OPENAI_API_KEY",
         "OPENAI_MODEL",
@@ -28,16 +30,31 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "ARK_EMBEDDING_MODEL",
     ):
         monkeypatch.delenv(name, raising=False)
-    for name in ("MODEL_TYPE", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_AD_TOKEN", "AZURE_OPENAI_API_VERSION"):
+    for name in (
+        "MODEL_TYPE",
+        "AZURE_OPENAI_API_KEY",
+        "AZURE_OPENAI_ENDPOINT",
+        "AZURE_OPENAI_AD_TOKEN",
+        "AZURE_OPENAI_API_VERSION",
+    ):
         monkeypatch.delenv(name, raising=False)
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+    for name in (
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(params=["wire", "client"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How models reach their provider: over the wire, or through the `openai` client, as they do where one is given. Both keep to the same."""
+    """How models reach their provider: over the wire, or through the `openai` client, as they do
+    where one is given. Both keep to the same.
+    """
     monkeypatch.setattr(OpenAIModel, "_is_wired", request.param == "wire")
     way: str = request.param
     return way
@@ -48,7 +65,13 @@ def ask() -> Callable[..., ModelRequest]:
     """A request: of texts, which are the user's, or messages."""
 
     def make(*messages: str | Message, **fields: Any) -> ModelRequest:
-        return ModelRequest(tuple(Message.user(message) if isinstance(message, str) else message for message in messages or ("hi",)), **fields)
+        return ModelRequest(
+            tuple(
+                Message.user(message) if isinstance(message, str) else message
+                for message in messages or ("hi",)
+            ),
+            **fields,
+        )
 
     return make
 
@@ -72,9 +95,13 @@ def shown() -> Callable[[list[Any]], str]:
 
 @pytest.fixture
 def chat_at() -> Callable[..., OpenAIChatModel]:
-    return lambda server, **settings: OpenAIChatModel("m", api_key="secret-key", base_url=server.url, **settings)
+    return lambda server, **settings: OpenAIChatModel(
+        "m", api_key="secret-key", base_url=server.url, **settings
+    )
 
 
 @pytest.fixture
 def responses_at() -> Callable[..., OpenAIResponsesModel]:
-    return lambda server, **settings: OpenAIResponsesModel("m", api_key="secret-key", base_url=server.url, **settings)
+    return lambda server, **settings: OpenAIResponsesModel(
+        "m", api_key="secret-key", base_url=server.url, **settings
+    )

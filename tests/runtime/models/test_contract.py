@@ -5,11 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.programs import openai_wire as wire
-from understudy.runtime.backoff import Backoff
-from understudy.runtime.data.chat import Message, MessageDelta, ToolCall
-from understudy.runtime.errors import ModelError
-from understudy.runtime.models import (
+from offbook.runtime.backoff import Backoff
+from offbook.runtime.data.chat import Message, MessageDelta, ToolCall
+from offbook.runtime.errors import ModelError
+from offbook.runtime.models import (
     ChatModel,
     FailoverModel,
     LimitedModel,
@@ -20,6 +19,7 @@ from understudy.runtime.models import (
     ToolCalls,
     stream_of,
 )
+from tests.programs import openai_wire as wire
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -27,7 +27,10 @@ SOON = Backoff(initial=0, jitter=0)
 
 
 def scripted(lines):
-    calls = {"call": ToolCalls(ToolCall("call_a", "f", '{"x":1}'), text="so"), "fail": ModelError("no", kind="auth")}
+    calls = {
+        "call": ToolCalls(ToolCall("call_a", "f", '{"x":1}'), text="so"),
+        "fail": ModelError("no", kind="auth"),
+    }
     return ScriptedModel([calls.get(line, line) for line in lines])
 
 
@@ -39,9 +42,19 @@ def on_the_wire(kind):
             if line == "fail":
                 scripts.append(wire.failing(401))
             elif kind is OpenAIChatModel:
-                scripts.append(wire.saying(wire.completion("so", calls=[wire.call("f", '{"x":1}')]) if line == "call" else wire.completion(line)))
+                scripts.append(
+                    wire.saying(
+                        wire.completion("so", calls=[wire.call("f", '{"x":1}')])
+                        if line == "call"
+                        else wire.completion(line)
+                    )
+                )
             else:
-                output = (wire.output_text("so"), wire.output_call("f", '{"x":1}')) if line == "call" else (wire.output_text(line),)
+                output = (
+                    (wire.output_text("so"), wire.output_call("f", '{"x":1}'))
+                    if line == "call"
+                    else (wire.output_text(line),)
+                )
                 scripts.append(wire.saying(wire.response(*output)))
         async with wire.WireServer(*scripts) as server:
             yield kind("m", api_key="secret-key", base_url=server.url)
@@ -71,9 +84,18 @@ MODELS = {
     "retry": wrapped(lambda model: RetryModel(model, backoff=SOON)),
     "failover": wrapped(lambda model: FailoverModel([model])),
     "failover in a run": wrapped(lambda model: FailoverModel([model]).for_run()),
-    "limited": wrapped(lambda model: LimitedModel(model, max_concurrency=50, requests_per_minute=1000)),
-    "all": wrapped(lambda model: LimitedModel(RetryModel(FailoverModel([RetryModel(model, backoff=SOON)]), backoff=SOON), max_concurrency=50).for_run()),
-    "without stream": wrapped(lambda model: LimitedModel(RetryModel(FailoverModel([WithoutStream(model)])))),
+    "limited": wrapped(
+        lambda model: LimitedModel(model, max_concurrency=50, requests_per_minute=1000)
+    ),
+    "all": wrapped(
+        lambda model: LimitedModel(
+            RetryModel(FailoverModel([RetryModel(model, backoff=SOON)]), backoff=SOON),
+            max_concurrency=50,
+        ).for_run()
+    ),
+    "without stream": wrapped(
+        lambda model: LimitedModel(RetryModel(FailoverModel([WithoutStream(model)])))
+    ),
 }
 
 
@@ -97,11 +119,18 @@ def test_a_stream_ends_with_what_generate_says(run, ask, collect, shown, model_o
             whole = await model.generate(ask())
             items = await collect(stream_of(model, ask()))
         assert items[-1] == whole
-        assert (whole.role, whole.text, whole.tool_calls) == ("assistant", "so", (ToolCall("call_a", "f", '{"x":1}'),))
+        assert (whole.role, whole.text, whole.tool_calls) == (
+            "assistant",
+            "so",
+            (ToolCall("call_a", "f", '{"x":1}'),),
+        )
         assert all(isinstance(item, MessageDelta) for item in items[:-1])
         if len(items) > 1:
             assert shown(items) == "so"
-            assert "".join(delta.arguments for item in items[:-1] for delta in item.tool_calls) == '{"x":1}'
+            assert (
+                "".join(delta.arguments for item in items[:-1] for delta in item.tool_calls)
+                == '{"x":1}'
+            )
 
     run(main())
 
@@ -118,7 +147,10 @@ def test_messages_have_ids_of_their_own(run, ask, model_of):
 
 def test_an_error_is_a_model_error_in_both(run, ask, collect, model_of):
     async def main():
-        for call in (lambda model: model.generate(ask()), lambda model: collect(stream_of(model, ask()))):
+        for call in (
+            lambda model: model.generate(ask()),
+            lambda model: collect(stream_of(model, ask())),
+        ):
             async with model_of(["fail"]) as model:
                 with pytest.raises(ModelError) as caught:
                     await call(model)
@@ -130,8 +162,13 @@ def test_an_error_is_a_model_error_in_both(run, ask, collect, model_of):
 def test_calls_may_overlap(run, ask, collect, model_of):
     async def main():
         async with model_of(["same"] * 20) as model:
-            replies = await asyncio.gather(*(model.generate(ask()) for _ in range(10)), *(collect(stream_of(model, ask())) for _ in range(10)))
-        assert {(reply if isinstance(reply, Message) else reply[-1]).text for reply in replies} == {"same"}
+            replies = await asyncio.gather(
+                *(model.generate(ask()) for _ in range(10)),
+                *(collect(stream_of(model, ask())) for _ in range(10)),
+            )
+        assert {(reply if isinstance(reply, Message) else reply[-1]).text for reply in replies} == {
+            "same"
+        }
 
     run(main())
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from understudy.runtime.data.chat import Message, MessageDelta
-from understudy.runtime.errors import ModelError, ModelRetry, RetryExhausted, UsageError
-from understudy.runtime.models import FailoverModel, ScriptedModel
+from offbook.runtime.data.chat import Message, MessageDelta
+from offbook.runtime.errors import ModelError, ModelRetry, RetryExhausted, UsageError
+from offbook.runtime.models import FailoverModel, ScriptedModel
 
 DOWN = ModelError("down", kind="auth")
 
@@ -19,17 +19,28 @@ class Breaking(ScriptedModel):
         await self.generate(request)
 
 
-@pytest.mark.parametrize("error", [DOWN, RetryExhausted("x"), TimeoutError(), ConnectionResetError()])
+@pytest.mark.parametrize(
+    "error", [DOWN, RetryExhausted("x"), TimeoutError(), ConnectionResetError()]
+)
 def test_the_next_one_answers(run, ask, collect, error):
     for call in (lambda model: model.generate(ask()), lambda model: collect(model.stream(ask()))):
-        result = run(call(FailoverModel([ScriptedModel([error]), ScriptedModel([error]), ScriptedModel(["fine"])])))
+        result = run(
+            call(
+                FailoverModel(
+                    [ScriptedModel([error]), ScriptedModel([error]), ScriptedModel(["fine"])]
+                )
+            )
+        )
         assert (result if isinstance(result, Message) else result[-1]).text == "fine"
 
 
 @pytest.mark.parametrize("error", [UsageError("x"), ValueError("x"), asyncio.CancelledError()])
 def test_what_is_not_the_models_fault_goes_no_further(run, ask, collect, error):
     async def main():
-        for call in (lambda model: model.generate(ask()), lambda model: collect(model.stream(ask()))):
+        for call in (
+            lambda model: model.generate(ask()),
+            lambda model: collect(model.stream(ask())),
+        ):
             second = ScriptedModel(["x"])
             with pytest.raises(type(error)):
                 await call(FailoverModel([ScriptedModel([error]), second]))
@@ -42,15 +53,34 @@ def test_should_failover_decides(run, ask):
     async def only_values(error):
         return isinstance(error, ValueError)
 
-    assert run(FailoverModel([ScriptedModel([ValueError()]), ScriptedModel(["b"])], only_values).generate(ask())).text == "b"
+    assert (
+        run(
+            FailoverModel(
+                [ScriptedModel([ValueError()]), ScriptedModel(["b"])], only_values
+            ).generate(ask())
+        ).text
+        == "b"
+    )
     with pytest.raises(ModelError):
-        run(FailoverModel([ScriptedModel([DOWN]), ScriptedModel(["b"])], only_values).generate(ask()))
+        run(
+            FailoverModel([ScriptedModel([DOWN]), ScriptedModel(["b"])], only_values).generate(
+                ask()
+            )
+        )
 
 
 def test_when_all_have_failed_the_last_error_tells_of_the_others(run, ask):
     last = ModelError("last")
     with pytest.raises(ModelError) as caught:
-        run(FailoverModel([ScriptedModel([ModelError("first")]), ScriptedModel([TimeoutError("second")]), ScriptedModel([last])]).generate(ask()))
+        run(
+            FailoverModel(
+                [
+                    ScriptedModel([ModelError("first")]),
+                    ScriptedModel([TimeoutError("second")]),
+                    ScriptedModel([last]),
+                ]
+            ).generate(ask())
+        )
     assert caught.value is last
     notes = "\n".join(last.__notes__)
     assert "first" in notes
@@ -67,7 +97,9 @@ def test_within_a_run_the_one_that_answered_is_asked_first_from_then_on(run, ask
         with pytest.raises(ModelError):
             await view.generate(ask())  # the second, then round again to the first
         assert (len(one.requests), len(two.requests)) == (2, 3)
-        assert (await model.generate(ask())).text == "one again", "used directly, it begins with the first"
+        assert (await model.generate(ask())).text == "one again", (
+            "used directly, it begins with the first"
+        )
         assert (await view.generate(ask())).text == "c"
 
     run(main())

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import pytest
 
-from understudy.runtime.data.chat import Message, Usage
-from understudy.runtime.errors import UsageError
-from understudy.runtime.models import LimitedModel, ModelSettings, ScriptedModel
-from understudy.runtime.testing import ManualClock
+from offbook.runtime.data.chat import Message, Usage
+from offbook.runtime.errors import UsageError
+from offbook.runtime.models import LimitedModel, ModelSettings, ScriptedModel
+from offbook.runtime.testing import ManualClock
 
 
 class Held:
@@ -95,7 +95,8 @@ def test_tokens_are_reckoned_before_and_settled_after(run, ask):
         clock = ManualClock()
         inner = ScriptedModel([Message.assistant("x", usage=Usage(40, 30, 0, 1))] * 3)
         model = LimitedModel(inner, tokens_per_minute=100, clock=clock)
-        await model.generate(ask("x" * 40, settings=ModelSettings(max_tokens=90)))  # reckoned 100, cost 70: 30 are left
+        # Reckoned 100, cost 70: 30 are left.
+        await model.generate(ask("x" * 40, settings=ModelSettings(max_tokens=90)))
         task = asyncio.create_task(model.generate(ask("x" * 160)))  # reckoned 40: 10 are missing
         await settle()
         assert len(inner.requests) == 1
@@ -219,7 +220,16 @@ def test_one_limit_holds_for_the_loops_of_all_threads(ask):
     assert (model.active, model.waiting) == (0, 0)
 
 
-@pytest.mark.parametrize("options", [{"model": None}, {"requests_per_minute": 0}, {"tokens_per_minute": -1}, {"max_concurrency": 0}, {"max_concurrency": 0.5}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": None},
+        {"requests_per_minute": 0},
+        {"tokens_per_minute": -1},
+        {"max_concurrency": 0},
+        {"max_concurrency": 0.5},
+    ],
+)
 def test_bad_arguments_are_refused(options):
     with pytest.raises(UsageError):
         LimitedModel(**{"model": ScriptedModel(), **options})

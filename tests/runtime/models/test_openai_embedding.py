@@ -2,8 +2,14 @@
 
 import pytest
 
+from offbook.runtime import (
+    EmbeddingModel,
+    ModelError,
+    OpenAIEmbeddingModel,
+    UsageError,
+    model_from_env,
+)
 from tests.programs import openai_wire as wire
-from understudy.runtime import EmbeddingModel, ModelError, OpenAIEmbeddingModel, UsageError, model_from_env
 
 
 def at(server, **options):
@@ -20,7 +26,11 @@ def test_each_text_has_a_point_in_the_order_of_the_texts(run):
             assert await model.embed(["to be", "or not"]) == [[0.25, -1.0], [1.0, 2.0]]
         assert server.seen[0].path == "/v1/embeddings"
         assert server.seen[0].headers["authorization"] == "Bearer secret-key"
-        assert server.seen[0].body == {"model": "m", "input": ["to be", "or not"], "encoding_format": "float"}
+        assert server.seen[0].body == {
+            "model": "m",
+            "input": ["to be", "or not"],
+            "encoding_format": "float",
+        }
 
     run(main())
 
@@ -46,17 +56,26 @@ def test_no_texts_are_no_request(run):
 def test_the_environments_model_is_asked_where_the_environment_says(run, monkeypatch):
     async def main():
         async with wire.WireServer(wire.saying(wire.embeddings([1.0]))) as server:
-            for name, value in {"ARK_API_KEY": "ark", "ARK_EMBEDDING_MODEL": "e", "ARK_BASE_URL": server.url}.items():
+            for name, value in {
+                "ARK_API_KEY": "ark",
+                "ARK_EMBEDDING_MODEL": "e",
+                "ARK_BASE_URL": server.url,
+            }.items():
                 monkeypatch.setenv(name, value)
             assert await model_from_env(kind="embedding").embed(["x"]) == [[1.0]]
-        assert (server.seen[0].body["model"], server.seen[0].headers["authorization"]) == ("e", "Bearer ark")
+        assert (server.seen[0].body["model"], server.seen[0].headers["authorization"]) == (
+            "e",
+            "Bearer ark",
+        )
 
     run(main())
 
 
 def test_what_goes_wrong_is_a_model_error(run):
     async def main():
-        async with wire.WireServer(wire.failing(401), wire.saying(wire.embeddings([1.0]))) as server:
+        async with wire.WireServer(
+            wire.failing(401), wire.saying(wire.embeddings([1.0]))
+        ) as server:
             with pytest.raises(ModelError) as refused:
                 await at(server).embed(["x"])
             assert refused.value.kind == "auth"
@@ -69,12 +88,12 @@ def test_what_goes_wrong_is_a_model_error(run):
 @pytest.mark.parametrize("texts", ["one text", ["x", 1]])
 def test_what_is_no_list_of_texts_is_refused(run, texts):
     async def main():
-        with pytest.raises(UsageError, match="give a list of texts"):
+        with pytest.raises(UsageError, match="pass a list of texts"):
             await OpenAIEmbeddingModel("m", api_key="k").embed(texts)
 
     run(main())
 
 
 def test_a_model_needs_a_name():
-    with pytest.raises(UsageError, match="give the name of a model for embeddings"):
+    with pytest.raises(UsageError, match="pass the name of a model for embeddings"):
         OpenAIEmbeddingModel(None, api_key="k")

@@ -8,10 +8,10 @@ import time
 import openai
 import pytest
 
+from offbook.runtime.errors import ModelError
+from offbook.runtime.models import OpenAIChatModel
+from offbook.runtime.models.openai_errors import KINDS, model_error
 from tests.programs import openai_wire as wire
-from understudy.runtime.errors import ModelError
-from understudy.runtime.models import OpenAIChatModel
-from understudy.runtime.models.openai_errors import KINDS, model_error
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -19,9 +19,16 @@ pytestmark = pytest.mark.usefixtures("way")
 def test_the_table_knows_every_error_of_the_library():
     """If this fails, the library has a new one: decide what it means."""
     known = {
-        thing for module in (openai, openai._exceptions) for thing in list(vars(module).values()) if isinstance(thing, type) and issubclass(thing, Exception)
+        thing
+        for module in (openai, openai._exceptions)
+        for thing in list(vars(module).values())
+        if isinstance(thing, type) and issubclass(thing, Exception)
     }
-    assert {thing.__name__ for thing in known if thing.__module__.startswith("openai") and thing.__name__[0] != "_"} == set(KINDS)
+    assert {
+        thing.__name__
+        for thing in known
+        if thing.__module__.startswith("openai") and thing.__name__[0] != "_"
+    } == set(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -29,11 +36,17 @@ def test_the_table_knows_every_error_of_the_library():
     [
         (400, {}, "bad_request", False),
         (400, {"code": "context_length_exceeded"}, "context_length", False),
-        (400, {"message": "This model's maximum context length is 10 tokens"}, "context_length", False),
+        (
+            400,
+            {"message": "This model's maximum context length is 10 tokens"},
+            "context_length",
+            False,
+        ),
         (400, {"code": "content_filter"}, "content_filter", False),
         (401, {"code": "invalid_api_key"}, "auth", False),
         (403, {}, "permission", False),
         (404, {"code": "model_not_found", "type": "invalid_request_error"}, "not_found", False),
+        (407, {}, "auth", False),
         (408, {}, "timeout", True),
         (409, {}, "conflict", True),
         (413, {}, "context_length", False),
@@ -79,7 +92,10 @@ def date_in(seconds):
 )
 def test_the_wait_that_the_provider_asks_for_is_read(run, ask, chat_at, headers, low, high):
     async def main():
-        given = {name: date_in(value) if isinstance(value, int) else value for name, value in headers.items()}
+        given = {
+            name: date_in(value) if isinstance(value, int) else value
+            for name, value in headers.items()
+        }
         async with wire.WireServer(wire.failing(429, **given)) as server:
             with pytest.raises(ModelError) as caught:
                 await chat_at(server).generate(ask())
@@ -114,22 +130,40 @@ def test_the_provider_may_say_itself_whether_to_try_again(run, ask, chat_at):
 def test_a_header_that_is_not_ascii_hides_no_error(run, ask, collect, chat_at, encoding, streaming):
     async def script(one):
         body = b'{"error": {"message": "too much"}}'
-        await one.raw(f"HTTP/1.1 429 X\r\nX-Region: Zürich\r\nRetry-After: 3\r\nContent-Length: {len(body)}\r\n\r\n".encode(encoding) + body)
+        await one.raw(
+            "HTTP/1.1 429 X\r\nX-Region: Zürich\r\nRetry-After: 3\r\nContent-Length: "
+            f"{len(body)}\r\n\r\n".encode(encoding)
+            + body
+        )
 
     async def main():
         async with wire.WireServer(script) as server:
             with pytest.raises(ModelError, match="too much") as caught:
-                await (collect(chat_at(server).stream(ask())) if streaming else chat_at(server).generate(ask()))
-        assert (caught.value.kind, caught.value.status, caught.value.retry_after) == ("rate_limit", 429, 3)
+                await (
+                    collect(chat_at(server).stream(ask()))
+                    if streaming
+                    else chat_at(server).generate(ask())
+                )
+        assert (caught.value.kind, caught.value.status, caught.value.retry_after) == (
+            "rate_limit",
+            429,
+            3,
+        )
 
     run(main())
 
 
 @pytest.mark.parametrize(
     ("error", "kind", "retryable"),
-    [({"message": "it is down", "code": 502}, "server", True), ({"message": "it is down", "code": 429}, "rate_limit", True), ("it is down", "other", False)],
+    [
+        ({"message": "it is down", "code": 502}, "server", True),
+        ({"message": "it is down", "code": 429}, "rate_limit", True),
+        ("it is down", "other", False),
+    ],
 )
-def test_a_reply_that_came_through_and_tells_of_an_error_is_that_error(run, ask, chat_at, error, kind, retryable):
+def test_a_reply_that_came_through_and_tells_of_an_error_is_that_error(
+    run, ask, chat_at, error, kind, retryable
+):
     async def main():
         async with wire.WireServer(lambda one: one.answer({"error": error})) as server:
             with pytest.raises(ModelError, match="it is down") as caught:
@@ -176,7 +210,10 @@ def test_a_silent_provider_times_out(run, ask, chat_at):
 
     async def main():
         async with wire.WireServer(silent) as server:
-            for call in (lambda model: model.generate(ask()), lambda model: anext(model.stream(ask()))):
+            for call in (
+                lambda model: model.generate(ask()),
+                lambda model: anext(model.stream(ask())),
+            ):
                 with pytest.raises(ModelError) as caught:
                     await call(chat_at(server, timeout=0.05))
                 assert (caught.value.kind, caught.value.retryable) == ("timeout", True)

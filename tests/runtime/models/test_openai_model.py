@@ -11,10 +11,16 @@ from pathlib import Path
 import openai
 import pytest
 
+from offbook.runtime.data.chat import Message
+from offbook.runtime.errors import UsageError
+from offbook.runtime.models import (
+    ModelRequest,
+    ModelSettings,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+)
+from offbook.runtime.models.protocol import SettingsFields
 from tests.programs import openai_wire as wire
-from understudy.runtime.errors import UsageError
-from understudy.runtime.models import ModelSettings, OpenAIChatModel, OpenAIResponsesModel
-from understudy.runtime.models.protocol import SettingsFields
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -27,18 +33,33 @@ BOTH = pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
     [
         ({}, "no model"),
         ({"model": " "}, "no model"),
-        ({"model": "m"}, "no key: pass api_key= or set OPENAI_API_KEY"),
-        ({"model": "m", "api_key": "k", "temperatur": 1}, "unknown setting 'temperatur'.*temperature"),
+        (
+            {"model": "m", "api_key": "k", "temperatur": 1},
+            "unknown setting 'temperatur'.*temperature",
+        ),
         ({"model": "m", "api_key": "k", "api_version": "1"}, "azure=True"),
-        ({"model": "m", "api_key": "k", "azure": True}, "no endpoint"),
-        ({"model": "m", "api_key": "k", "azure": True, "base_url": "https://x"}, "no API version"),
-        ({"model": "m", "azure": True}, "AZURE_OPENAI_API_KEY"),
+        ({"model": "m", "api_key": ""}, "api_key= is empty"),
         ({"model": "m", "api_key": "k", "client": object()}, "leave out api_key"),
     ],
 )
 def test_a_model_that_cannot_work_is_refused_when_it_is_made(kind, given, says):
     with pytest.raises(UsageError, match=says):
         kind(**given)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "no key: pass api_key= or set OPENAI_API_KEY"),
+        ({"api_key": "k", "azure": True}, "no endpoint"),
+        ({"api_key": "k", "azure": True, "base_url": "https://x"}, "no API version"),
+        ({"azure": True}, "AZURE_OPENAI_API_KEY"),
+    ],
+)
+def test_what_is_needed_to_ask_is_said_when_a_model_is_first_asked(run, kind, given, says):
+    with pytest.raises(UsageError, match=says):
+        run(kind("m", **given).generate(ModelRequest((Message.user("hello"),))))
 
 
 @BOTH
@@ -56,20 +77,30 @@ def test_its_keyword_arguments_are_settings(kind):
 
 
 def test_the_keyword_arguments_that_a_type_checker_sees_are_the_fields_of_the_settings():
-    assert set(SettingsFields.__annotations__) == {field.name for field in dataclasses.fields(ModelSettings)}
+    assert set(SettingsFields.__annotations__) == {
+        field.name for field in dataclasses.fields(ModelSettings)
+    }
 
 
 def test_settings_over_settings_keep_what_the_others_leave_open():
     first = ModelSettings(temperature=0.5, stop="x", extra={"a": 1})
     assert first.merged(None) is first
     assert first.merged(ModelSettings()) is first
-    assert first.merged(ModelSettings(top_p=0.1)) == ModelSettings(temperature=0.5, top_p=0.1, stop="x", extra={"a": 1})
-    assert first.merged(ModelSettings(stop=("y",), extra={"b": 2})) == ModelSettings(temperature=0.5, stop=("y",), extra={"a": 1, "b": 2})
+    assert first.merged(ModelSettings(top_p=0.1)) == ModelSettings(
+        temperature=0.5, top_p=0.1, stop="x", extra={"a": 1}
+    )
+    assert first.merged(ModelSettings(stop=("y",), extra={"b": 2})) == ModelSettings(
+        temperature=0.5, stop=("y",), extra={"a": 1, "b": 2}
+    )
 
 
 @BOTH
 def test_its_text_shows_no_secret(kind):
-    text = repr(kind("m", api_key="hidden", base_url="https://user:hidden@host/v1?key=hidden", temperature=1))
+    text = repr(
+        kind(
+            "m", api_key="hidden", base_url="https://user:hidden@host/v1?key=hidden", temperature=1
+        )
+    )
     assert "hidden" not in text
     assert "m" in text
     assert "host/v1" in text
@@ -77,8 +108,9 @@ def test_its_text_shows_no_secret(kind):
 
 def test_openai_is_not_imported_before_a_model_is_asked():
     code = (
-        "import sys; from understudy.runtime.models import OpenAIChatModel; "
-        "OpenAIChatModel('m', api_key='k'); assert not {'openai', 'httpx2', 'httpx', 'dotenv'} & set(sys.modules)"
+        "import sys; from offbook.runtime.models import OpenAIChatModel; "
+        "OpenAIChatModel('m', api_key='k'); assert not {'openai', 'httpx2', 'httpx', "
+        "'dotenv'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -146,7 +178,10 @@ def test_connections_are_used_again_and_closed_on_request(run, ask, chat_at):
 
 def test_a_client_of_the_users_is_used_as_it_is_and_not_closed(run, ask):
     async def main():
-        async with wire.WireServer(wire.echo) as server, openai.AsyncOpenAI(api_key="theirs", base_url=server.url, max_retries=0) as client:
+        async with (
+            wire.WireServer(wire.echo) as server,
+            openai.AsyncOpenAI(api_key="theirs", base_url=server.url, max_retries=0) as client,
+        ):
             model = OpenAIChatModel("m", client=client)
             assert (await model.generate(ask("x"))).text == "x"
             await model.aclose()
@@ -160,9 +195,14 @@ def test_a_client_of_the_users_is_used_as_it_is_and_not_closed(run, ask):
 
 def test_the_server_runs_by_itself(run, ask):
     program = Path(wire.__file__)
-    with subprocess.Popen([sys.executable, program, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, program, "--port", "0"], stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             url = f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-            assert run(OpenAIChatModel("m", api_key="k", base_url=url).generate(ask("ping"))).text == "ping"
+            assert (
+                run(OpenAIChatModel("m", api_key="k", base_url=url).generate(ask("ping"))).text
+                == "ping"
+            )
         finally:
             process.terminate()

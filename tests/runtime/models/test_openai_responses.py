@@ -4,15 +4,24 @@ import asyncio
 
 import pytest
 
+from offbook.runtime.data.chat import FilePart, ImagePart, Message, TextPart, ToolCall, Usage
+from offbook.runtime.errors import ModelError, UsageError
+from offbook.runtime.models import ModelSettings, OutputSchema, ToolSpec
 from tests.programs import openai_wire as wire
-from understudy.runtime.data.chat import FilePart, ImagePart, Message, TextPart, ToolCall, Usage
-from understudy.runtime.errors import ModelError, UsageError
-from understudy.runtime.models import ModelSettings, OutputSchema, ToolSpec
 
 pytestmark = pytest.mark.usefixtures("way")
 
-STRICT = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
-REASONING = {"type": "reasoning", "id": "x1", "summary": [{"type": "summary_text", "text": "because"}]}
+STRICT = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+REASONING = {
+    "type": "reasoning",
+    "id": "x1",
+    "summary": [{"type": "summary_text", "text": "because"}],
+}
 
 
 def test_what_is_sent(run, ask, responses_at):
@@ -21,13 +30,24 @@ def test_what_is_sent(run, ask, responses_at):
             picture = ImagePart(data=b"png", media_type="image/png")
             request = ask(
                 Message.system("be kind"),
-                Message.user(("what", ImagePart(url="http://x/y.png", detail="low"), FilePart(url="http://x/a.pdf"))),
+                Message.user(
+                    (
+                        "what",
+                        ImagePart(url="http://x/y.png", detail="low"),
+                        FilePart(url="http://x/a.pdf"),
+                    )
+                ),
                 Message.assistant("hm", [ToolCall("1", "look", "{}")]),
                 Message.tool((TextPart("this"), picture), "1", "look"),
-                tools=(ToolSpec("look", "looks", STRICT), ToolSpec("any", parameters={"type": "object", "properties": {"x": {}}})),
+                tools=(
+                    ToolSpec("look", "looks", STRICT),
+                    ToolSpec("any", parameters={"type": "object", "properties": {"x": {}}}),
+                ),
                 tool_choice="look",
                 output_schema=OutputSchema("City", STRICT),
-                settings=ModelSettings(max_tokens=9, reasoning_effort="low", parallel_tool_calls=False),
+                settings=ModelSettings(
+                    max_tokens=9, reasoning_effort="low", parallel_tool_calls=False
+                ),
             )
             reply = await responses_at(server).generate(request)
         assert reply == Message("assistant", "Hello", usage=Usage(7, 5, 3, 1), finish_reason="stop")
@@ -36,14 +56,27 @@ def test_what_is_sent(run, ask, responses_at):
         assert body["store"] is False
         system, user, said, call, result = body["input"]
         assert system == {"role": "system", "content": "be kind"}
-        assert [part["type"] for part in user["content"]] == ["input_text", "input_image", "input_file"]
+        assert [part["type"] for part in user["content"]] == [
+            "input_text",
+            "input_image",
+            "input_file",
+        ]
         assert said == {"role": "assistant", "content": "hm"}
         assert call == {"type": "function_call", "call_id": "1", "name": "look", "arguments": "{}"}
         assert [part["type"] for part in result["output"]] == ["input_text", "input_image"]
         assert [tool["strict"] for tool in body["tools"]] == [True, False]
         assert body["tool_choice"] == {"type": "function", "name": "look"}
-        assert body["text"]["format"] == {"type": "json_schema", "name": "City", "schema": STRICT, "strict": True}
-        assert (body["max_output_tokens"], body["reasoning"], body["parallel_tool_calls"]) == (9, {"effort": "low", "summary": "auto"}, False)
+        assert body["text"]["format"] == {
+            "type": "json_schema",
+            "name": "City",
+            "schema": STRICT,
+            "strict": True,
+        }
+        assert (body["max_output_tokens"], body["reasoning"], body["parallel_tool_calls"]) == (
+            9,
+            {"effort": "low", "summary": "auto"},
+            False,
+        )
 
     run(main())
 
@@ -57,7 +90,12 @@ def test_a_setting_that_this_api_has_not_is_refused(run, ask, responses_at):
     run(main())
 
 
-WHOLE = wire.response(REASONING, wire.output_text("It is cold"), wire.output_call("f", '{"x":1}', "same"), wire.output_call("g", "{}", "same"))
+WHOLE = wire.response(
+    REASONING,
+    wire.output_text("It is cold"),
+    wire.output_call("f", '{"x":1}', "same"),
+    wire.output_call("g", "{}", "same"),
+)
 
 
 def test_text_reasoning_and_calls_come_whole_and_in_pieces(run, ask, collect, shown, responses_at):
@@ -69,11 +107,28 @@ def test_text_reasoning_and_calls_come_whole_and_in_pieces(run, ask, collect, sh
         assert shown(items) == "It is cold"
         assert "".join(item.reasoning for item in items[:-1]) == "because"
         for reply in (whole, items[-1]):
-            assert (reply.text, reply.reasoning, reply.finish_reason) == ("It is cold", "because", "tool_calls")
-            assert [(call.name, call.arguments) for call in reply.tool_calls] == [("f", '{"x":1}'), ("g", "{}")]
+            assert (reply.text, reply.reasoning, reply.finish_reason) == (
+                "It is cold",
+                "because",
+                "tool_calls",
+            )
+            assert [(call.name, call.arguments) for call in reply.tool_calls] == [
+                ("f", '{"x":1}'),
+                ("g", "{}"),
+            ]
             assert len({call.id for call in reply.tool_calls}) == 2
-        assert [delta.id for item in items[:-1] for delta in item.tool_calls if delta.id] == [call.id for call in items[-1].tool_calls]
-        assert "".join(delta.arguments for item in items[:-1] for delta in item.tool_calls if delta.index == 0) == '{"x":1}'
+        assert [delta.id for item in items[:-1] for delta in item.tool_calls if delta.id] == [
+            call.id for call in items[-1].tool_calls
+        ]
+        assert (
+            "".join(
+                delta.arguments
+                for item in items[:-1]
+                for delta in item.tool_calls
+                if delta.index == 0
+            )
+            == '{"x":1}'
+        )
 
     run(main())
 
@@ -82,15 +137,35 @@ def test_text_reasoning_and_calls_come_whole_and_in_pieces(run, ask, collect, sh
     ("said", "kind", "retryable"),
     [
         (wire.response(), "empty", True),
-        (wire.response(REASONING, status="incomplete", incomplete_details={"reason": "max_output_tokens"}), "length", False),
-        (wire.response(status="failed") | {"error": {"code": "server_error", "message": "oh"}}, "server", True),
-        (wire.response(status="failed") | {"error": {"code": "rate_limit_exceeded", "message": "oh"}}, "rate_limit", True),
+        (
+            wire.response(
+                REASONING, status="incomplete", incomplete_details={"reason": "max_output_tokens"}
+            ),
+            "length",
+            False,
+        ),
+        (
+            wire.response(status="failed") | {"error": {"code": "server_error", "message": "oh"}},
+            "server",
+            True,
+        ),
+        (
+            wire.response(status="failed")
+            | {"error": {"code": "rate_limit_exceeded", "message": "oh"}},
+            "rate_limit",
+            True,
+        ),
     ],
 )
-def test_a_response_that_is_of_no_use_is_an_error(run, ask, collect, responses_at, said, kind, retryable):
+def test_a_response_that_is_of_no_use_is_an_error(
+    run, ask, collect, responses_at, said, kind, retryable
+):
     async def main():
         async with wire.WireServer(wire.saying(said)) as server:
-            for call in (lambda model: model.generate(ask()), lambda model: collect(model.stream(ask()))):
+            for call in (
+                lambda model: model.generate(ask()),
+                lambda model: collect(model.stream(ask())),
+            ):
                 with pytest.raises(ModelError) as caught:
                     await call(responses_at(server))
                 assert (caught.value.kind, caught.value.retryable) == (kind, retryable)
@@ -100,7 +175,9 @@ def test_a_response_that_is_of_no_use_is_an_error(run, ask, collect, responses_a
 
 def test_a_refusal_is_a_reply(run, ask, collect, responses_at):
     async def main():
-        async with wire.WireServer(wire.saying(wire.response(wire.output_text("", refusal="no")))) as server:
+        async with wire.WireServer(
+            wire.saying(wire.response(wire.output_text("", refusal="no")))
+        ) as server:
             assert (await responses_at(server).generate(ask())).refusal == "no"
             assert (await collect(responses_at(server).stream(ask())))[-1].refusal == "no"
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offbook.runtime.data.chat import Message, MessageDelta, ToolCall, Usage
+from offbook.runtime.errors import ModelError
+from offbook.runtime.models.openai_responses import OpenAIResponsesModel
+from offbook.runtime.models.tool_call_deltas import ToolCallMerger
+from offbook.runtime.models.wire.sse import EventDecoder
 from tests.programs import openai_wire as wire
-from understudy.runtime.data.chat import Message, MessageDelta, ToolCall, Usage
-from understudy.runtime.errors import ModelError
-from understudy.runtime.models.openai_responses import OpenAIResponsesModel
-from understudy.runtime.models.tool_call_deltas import ToolCallMerger
-from understudy.runtime.models.wire.sse import EventDecoder
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -26,7 +26,9 @@ def script(*chunks, **how):
 
 def piece(index, call_id=None, name=None, arguments=None):
     fields = {"index": index, "id": call_id, "function": {"name": name, "arguments": arguments}}
-    return wire.chunk(tool_calls=[{key: value for key, value in fields.items() if value is not None}])
+    return wire.chunk(
+        tool_calls=[{key: value for key, value in fields.items() if value is not None}]
+    )
 
 
 END = wire.chunk("tool_calls")
@@ -42,7 +44,9 @@ def test_a_text_comes_in_pieces_however_the_bytes_are_cut(run, ask, collect, sho
             items = await collect(chat_at(server).stream(ask()))
         assert shown(items) == text
         assert "".join(item.reasoning for item in items[:-1]) == "hm"
-        assert items[-1] == Message("assistant", text, reasoning="hm", usage=Usage(7, 5, 3, 1), finish_reason="stop")
+        assert items[-1] == Message(
+            "assistant", text, reasoning="hm", usage=Usage(7, 5, 3, 1), finish_reason="stop"
+        )
         assert server.seen[0].body["stream_options"] == {"include_usage": True}
 
     run(main())
@@ -51,7 +55,9 @@ def test_a_text_comes_in_pieces_however_the_bytes_are_cut(run, ask, collect, sho
 def test_a_server_that_does_not_know_stream_options_can_be_spared_them(run, ask, collect, chat_at):
     async def main():
         async with wire.WireServer(script(wire.chunk(content="Hi"), wire.chunk("stop"))) as server:
-            items = await collect(chat_at(server, extra={"stream_options": None, "top_k": 1}).stream(ask()))
+            items = await collect(
+                chat_at(server, extra={"stream_options": None, "top_k": 1}).stream(ask())
+            )
         assert "stream_options" not in server.seen[0].body
         assert server.seen[0].body["top_k"] == 1
         assert items[-1].usage == Usage(requests=1)
@@ -72,13 +78,36 @@ CALLS = [("a", "weather", '{"city":"Paris"}'), ("b", "time", '{"zone":1}')]
             piece(1, None, None, '{"zone":1}'),
             piece(0, None, None, ':"Paris"}'),
         ],
-        [piece(None, "a", "weather", '{"city"'), piece(None, None, None, ':"Paris"}'), piece(None, "b", "time", '{"zone":1}')],
-        [piece(None, "a", "weather", '{"city"'), piece(None, "a", "weather", ':"Paris"}'), piece(None, "b", "time", '{"zone":1}')],
+        [
+            piece(None, "a", "weather", '{"city"'),
+            piece(None, None, None, ':"Paris"}'),
+            piece(None, "b", "time", '{"zone":1}'),
+        ],
+        [
+            piece(None, "a", "weather", '{"city"'),
+            piece(None, "a", "weather", ':"Paris"}'),
+            piece(None, "b", "time", '{"zone":1}'),
+        ],
         [piece(0, "a", "weather", '{"city":"Paris"}'), piece(0, "b", "time", '{"zone":1}')],
-        [piece(0, "a", "weather", '{"city"'), piece(0, "x", None, ':"Paris"}'), piece(1, "b", "time", '{"zone":1}')],
-        [piece(0, "a", "weather", '{"city"'), piece(0, "a", "weather", ':"Paris"}'), piece(1, "b", "time", {"zone": 1})],
+        [
+            piece(0, "a", "weather", '{"city"'),
+            piece(0, "x", None, ':"Paris"}'),
+            piece(1, "b", "time", '{"zone":1}'),
+        ],
+        [
+            piece(0, "a", "weather", '{"city"'),
+            piece(0, "a", "weather", ':"Paris"}'),
+            piece(1, "b", "time", {"zone": 1}),
+        ],
     ],
-    ids=["interleaved", "no index", "no index, ids repeated", "one index", "another id each time", "names repeated, arguments as an object"],
+    ids=[
+        "interleaved",
+        "no index",
+        "no index, ids repeated",
+        "one index",
+        "another id each time",
+        "names repeated, arguments as an object",
+    ],
 )
 def test_pieces_of_tool_calls_find_together(run, ask, collect, chat_at, chunks):
     async def main():
@@ -88,7 +117,10 @@ def test_pieces_of_tool_calls_find_together(run, ask, collect, chat_at, chunks):
         merged = {}
         for delta in (delta for item in items[:-1] for delta in item.tool_calls):
             before = merged.get(delta.index, ("", "", ""))
-            merged[delta.index] = tuple(old + new for old, new in zip(before, (delta.id, delta.name, delta.arguments), strict=True))
+            merged[delta.index] = tuple(
+                old + new
+                for old, new in zip(before, (delta.id, delta.name, delta.arguments), strict=True)
+            )
         assert [merged[place] for place in sorted(merged)] == CALLS
 
     run(main())
@@ -107,28 +139,55 @@ def test_pieces_of_tool_calls_find_together(run, ask, collect, chat_at, chunks):
 def test_streamed_calls_have_ids_of_their_own(run, ask, collect, chat_at, chunks):
     async def main():
         async with wire.WireServer(script(*chunks, END)) as server:
-            items = await collect(chat_at(server).stream(ask("hi", Message.assistant("", [ToolCall("same", "f", "{}")]), Message.tool("", "same"))))
+            items = await collect(
+                chat_at(server).stream(
+                    ask(
+                        "hi",
+                        Message.assistant("", [ToolCall("same", "f", "{}")]),
+                        Message.tool("", "same"),
+                    )
+                )
+            )
         calls = items[-1].tool_calls
         assert [(call.name, call.arguments) for call in calls] == [("f", "{}"), ("g", "{}")]
         assert len({"same", "", *(call.id for call in calls)}) == 4
-        assert [delta.id for item in items[:-1] for delta in item.tool_calls if delta.id] == [call.id for call in calls]
+        assert [delta.id for item in items[:-1] for delta in item.tool_calls if delta.id] == [
+            call.id for call in calls
+        ]
 
     run(main())
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("fgh"), st.text(max_size=5), st.integers(1, 4)), min_size=1, max_size=4), st.randoms(use_true_random=False))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("fgh"), st.text(max_size=5), st.integers(1, 4)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.randoms(use_true_random=False),
+)
 def test_interleaved_pieces_are_never_mixed_up(calls, chance):
     """With indices, as OpenAI sends them, in any order that keeps that of each call."""
     waiting = []
     for place, (name, text, size) in enumerate(calls):
         arguments = json.dumps({"x": text})
-        waiting.append([(place, f"id{place}", name, "")] + [(place, "", "", arguments[start : start + size]) for start in range(0, len(arguments), size)])
+        waiting.append(
+            [(place, f"id{place}", name, "")]
+            + [
+                (place, "", "", arguments[start : start + size])
+                for start in range(0, len(arguments), size)
+            ]
+        )
     merger = ToolCallMerger()
     while any(waiting):
-        begun = next((place for place, pieces in enumerate(waiting) if pieces and pieces[0][1]), len(waiting))
+        begun = next(
+            (place for place, pieces in enumerate(waiting) if pieces and pieces[0][1]), len(waiting)
+        )
         merger.add(*chance.choice([pieces for pieces in waiting[: begun + 1] if pieces]).pop(0))
-    assert [(call.name, json.loads(call.arguments)) for call in merger.calls()] == [(name, {"x": text}) for name, text, _ in calls]
+    assert [(call.name, json.loads(call.arguments)) for call in merger.calls()] == [
+        (name, {"x": text}) for name, text, _ in calls
+    ]
 
 
 def test_a_provider_that_gives_no_reason_may_say_that_it_is_done(run, ask, collect, chat_at):
@@ -139,10 +198,16 @@ def test_a_provider_that_gives_no_reason_may_say_that_it_is_done(run, ask, colle
     run(main())
 
 
-@given(st.lists(st.text(max_size=8), max_size=5), st.sampled_from(["\n", "\r\n", "\r"]), st.randoms(use_true_random=False))
+@given(
+    st.lists(st.text(max_size=8), max_size=5),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.randoms(use_true_random=False),
+)
 @settings(max_examples=80, deadline=None)
 def test_events_are_the_same_wherever_the_bytes_are_cut(texts, end, chance):
-    sent = "".join(f": hello{end}event: x{end}data: {json.dumps(text)}{end}{end}" for text in texts).encode()
+    sent = "".join(
+        f": hello{end}event: x{end}data: {json.dumps(text)}{end}{end}" for text in texts
+    ).encode()
     cuts = sorted(chance.randrange(len(sent) + 1) for _ in range(4))
     decoder, events = EventDecoder(), []
     for start, stop in zip([0, *cuts], [*cuts, len(sent)], strict=True):
@@ -153,7 +218,9 @@ def test_events_are_the_same_wherever_the_bytes_are_cut(texts, end, chance):
 
 def test_a_refusal_may_be_streamed(run, ask, collect, chat_at):
     async def main():
-        async with wire.WireServer(script(wire.chunk(refusal="no "), wire.chunk(refusal="way"), wire.chunk("stop"))) as server:
+        async with wire.WireServer(
+            script(wire.chunk(refusal="no "), wire.chunk(refusal="way"), wire.chunk("stop"))
+        ) as server:
             assert (await collect(chat_at(server).stream(ask())))[-1].refusal == "no way"
 
     run(main())
@@ -173,8 +240,19 @@ async def break_off(one):
         (script(wire.chunk(content="Hel"), wire.chunk(with_usage=True), done=False), "connection"),
         (script(wire.chunk(content="Hel"), b'{"choices": [', wire.chunk("stop")), "malformed"),
         (script(wire.chunk(content="Hel"), b'"\xff\xfe"'), "malformed"),
-        (script(wire.chunk(content="Hel"), {"error": {"message": "busy", "code": "server_error"}}), "server"),
-        (script(wire.chunk(content="Hel"), {"error": {"message": "busy", "type": "overloaded_error"}}), "overloaded"),
+        (
+            script(
+                wire.chunk(content="Hel"), {"error": {"message": "busy", "code": "server_error"}}
+            ),
+            "server",
+        ),
+        (
+            script(
+                wire.chunk(content="Hel"),
+                {"error": {"message": "busy", "type": "overloaded_error"}},
+            ),
+            "overloaded",
+        ),
         (script(wire.chunk("stop")), "empty"),
         (script(wire.chunk(with_usage=True)), "empty"),
     ],
@@ -233,14 +311,22 @@ def test_a_stream_that_is_cancelled_hangs_up(run, ask, collect, chat_at):
 
 
 @pytest.mark.parametrize("kind", ["chat", "responses"])
-@pytest.mark.parametrize("body", [b"<!doctype html>\n<html>hello</html>", b'{"message": "hello"}\n'])
-def test_an_answer_that_is_no_stream_says_to_check_the_address(run, ask, collect, chat_at, kind, body):
+@pytest.mark.parametrize(
+    "body", [b"<!doctype html>\n<html>hello</html>", b'{"message": "hello"}\n']
+)
+def test_an_answer_that_is_no_stream_says_to_check_the_address(
+    run, ask, collect, chat_at, kind, body
+):
     async def main():
         async def page(one):
             await one.answer(body, 200, "text/html")
 
         async with wire.WireServer(page) as server:
-            model = chat_at(server) if kind == "chat" else OpenAIResponsesModel("m", api_key="k", base_url=server.url)
+            model = (
+                chat_at(server)
+                if kind == "chat"
+                else OpenAIResponsesModel("m", api_key="k", base_url=server.url)
+            )
             with pytest.raises(ModelError, match=r"no stream of events.*hello.*base_url"):
                 await collect(model.stream(ask()))
 

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from understudy.runtime.data.chat import Message, MessageDelta, ToolCall
-from understudy.runtime.errors import ModelError, UsageError
-from understudy.runtime.models import ScriptedModel, ToolCalls, ToolSpec
+from offbook.runtime.data.chat import Message, MessageDelta, ToolCall
+from offbook.runtime.errors import ModelError, UsageError
+from offbook.runtime.models import ScriptedModel, ToolCalls, ToolSpec
 
 
 async def later(request):
@@ -19,9 +19,22 @@ def test_each_call_gets_the_next_line(run, ask):
     said = Message.assistant("whole", reasoning="why")
 
     async def main():
-        model = ScriptedModel(["text", said, lambda request: request.messages[-1].text, later, lambda request: ToolCalls("f")])
+        model = ScriptedModel(
+            [
+                "text",
+                said,
+                lambda request: request.messages[-1].text,
+                later,
+                lambda request: ToolCalls("f"),
+            ]
+        )
         replies = [await model.generate(ask("q")) for _ in range(5)]
-        assert replies[:4] == [Message.assistant("text"), said, Message.assistant("q"), Message.assistant("1 messages")]
+        assert replies[:4] == [
+            Message.assistant("text"),
+            said,
+            Message.assistant("q"),
+            Message.assistant("1 messages"),
+        ]
         assert replies[4].tool_calls == (ToolCall("call_1", "f", "{}"),)
         assert [request.messages[0].text for request in model.requests] == ["q"] * 5
         model.assert_done()
@@ -40,11 +53,20 @@ def test_each_call_gets_the_next_line(run, ask):
 )
 def test_tool_calls_may_be_written_in_many_ways(run, ask, calls):
     reply = run(ScriptedModel([calls]).generate(ask()))
-    assert reply.tool_calls == (ToolCall("call_1", "get_weather", '{"city":"Zürich"}'), ToolCall("call_2", "now", "{}"))
+    assert reply.tool_calls == (
+        ToolCall("call_1", "get_weather", '{"city":"Zürich"}'),
+        ToolCall("call_2", "now", "{}"),
+    )
 
 
 def test_one_call_needs_no_brackets_and_ids_are_counted_over_the_script(run, ask):
-    model = ScriptedModel([ToolCalls("f", {"x": [1, None]}, text="well"), ToolCalls("g", "{broken"), ToolCalls(ToolCall("mine", "h", "{}"))])
+    model = ScriptedModel(
+        [
+            ToolCalls("f", {"x": [1, None]}, text="well"),
+            ToolCalls("g", "{broken"),
+            ToolCalls(ToolCall("mine", "h", "{}")),
+        ]
+    )
     replies = [run(model.generate(ask())) for _ in range(3)]
     assert replies[0].text == "well"
     assert [reply.tool_calls[0] for reply in replies] == [
@@ -54,7 +76,15 @@ def test_one_call_needs_no_brackets_and_ids_are_counted_over_the_script(run, ask
     ]
 
 
-@pytest.mark.parametrize("line", [ModelError("down", kind="server"), ValueError, lambda request: KeyError("x"), asyncio.CancelledError()])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ModelError("down", kind="server"),
+        ValueError,
+        lambda request: KeyError("x"),
+        asyncio.CancelledError(),
+    ],
+)
 def test_an_exception_is_raised(run, ask, line):
     async def main():
         with pytest.raises((ModelError, ValueError, KeyError, asyncio.CancelledError)):
@@ -66,7 +96,12 @@ def test_an_exception_is_raised(run, ask, line):
 def test_a_call_beyond_the_script_shows_what_was_asked(run, ask):
     async def main():
         model = ScriptedModel(["only"])
-        request = ask("first", Message.assistant("", [ToolCall("1", "f", '{"x":1}')]), Message.tool("result", "1"), tools=(ToolSpec("f"),))
+        request = ask(
+            "first",
+            Message.assistant("", [ToolCall("1", "f", '{"x":1}')]),
+            Message.tool("result", "1"),
+            tools=(ToolSpec("f"),),
+        )
         await model.generate(request)
         with pytest.raises(UsageError) as caught:
             await model.generate(request)
@@ -93,7 +128,14 @@ def test_what_is_no_line_is_refused_at_once(line):
 
 
 @pytest.mark.parametrize(
-    "make", [ToolCalls, lambda: ToolCalls(1), lambda: ToolCalls(("f", {}, 1)), lambda: ToolCalls("f", {"x": object()}), lambda: ScriptedModel([], -1)]
+    "make",
+    [
+        ToolCalls,
+        lambda: ToolCalls(1),
+        lambda: ToolCalls(("f", {}, 1)),
+        lambda: ToolCalls("f", {"x": object()}),
+        lambda: ScriptedModel([], -1),
+    ],
 )
 def test_bad_arguments_are_refused_at_once(make):
     with pytest.raises(UsageError):
@@ -116,7 +158,16 @@ def test_a_stream_says_the_same_in_pieces(run, ask, collect, shown, text):
         assert all(isinstance(item, MessageDelta) for item in items[:-1])
         merged = {}
         for delta in (delta for item in items[:-1] for delta in item.tool_calls):
-            merged[delta.index] = tuple(map("".join, zip(merged.get(delta.index, ("",) * 3), (delta.id, delta.name, delta.arguments), strict=True)))
+            merged[delta.index] = tuple(
+                map(
+                    "".join,
+                    zip(
+                        merged.get(delta.index, ("",) * 3),
+                        (delta.id, delta.name, delta.arguments),
+                        strict=True,
+                    ),
+                )
+            )
         assert list(merged.values()) == [("call_1", "f", '{"x":1}'), ("call_2", "g", "{}")]
         assert items[-1].text == text
 

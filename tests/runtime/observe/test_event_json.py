@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 from pydantic import BaseModel
 
-from understudy.actors import Agent, ChatModelAgent, Loop, Sequential, tool
-from understudy.runtime import (
+from offbook.actors import Agent, ChatModelAgent, Loop, Sequential, tool
+from offbook.runtime import (
     AgentEvent,
     BreakLoop,
     CustomAction,
@@ -26,7 +26,7 @@ from understudy.runtime import (
     Usage,
     event_json,
 )
-from understudy.runtime.observe import EVENT_SCHEMA
+from offbook.runtime.observe import EVENT_SCHEMA
 
 
 def shown(run):
@@ -41,21 +41,40 @@ def test_a_message_has_its_role_text_calls_and_usage():
     def add(a: int, b: int) -> int:
         return a + b
 
-    model = ScriptedModel([ToolCalls(add={"a": 1, "b": 2}), Message.assistant("3", usage=Usage(5, 1, 0, 1))])
-    call, result, answer = shown(Runner(ChatModelAgent(name="A", tools=[add], model=model)).query("1 + 2?"))
+    model = ScriptedModel(
+        [ToolCalls(add={"a": 1, "b": 2}), Message.assistant("3", usage=Usage(5, 1, 0, 1))]
+    )
+    call, result, answer = shown(
+        Runner(ChatModelAgent(name="A", tools=[add], model=model)).query("1 + 2?")
+    )
     assert [one["seq"] for one in (call, result, answer)] == [1, 2, 3]
     assert call["kind"] == "message"
-    assert call["message"]["tool_calls"] == [{"id": "call_1", "name": "add", "arguments": '{"a":1,"b":2}'}]
-    assert (result["message"]["role"], result["message"]["tool_name"], result["message"]["text"]) == ("tool", "add", "3")
-    assert answer["message"]["usage"] == {"input_tokens": 5, "output_tokens": 1, "cached_tokens": 0, "requests": 1}
+    assert call["message"]["tool_calls"] == [
+        {"id": "call_1", "name": "add", "arguments": '{"a":1,"b":2}'}
+    ]
+    assert (
+        result["message"]["role"],
+        result["message"]["tool_name"],
+        result["message"]["text"],
+    ) == ("tool", "add", "3")
+    assert answer["message"]["usage"] == {
+        "input_tokens": 5,
+        "output_tokens": 1,
+        "cached_tokens": 0,
+        "requests": 1,
+    }
     assert (answer["agent"], answer["run_path"]) == ("A", ["A"])
 
 
 def test_the_pieces_of_a_message_and_a_retry_are_kinds_of_their_own():
-    events = shown(Runner(ChatModelAgent(name="A", model=ScriptedModel(["two words"])), streaming=True).query("q"))
+    events = shown(
+        Runner(ChatModelAgent(name="A", model=ScriptedModel(["two words"])), streaming=True).query(
+            "q"
+        )
+    )
     assert [one["kind"] for one in events] == ["delta", "delta", "message"]
     assert "".join(one["delta"]["text"] for one in events[:2]) == "two words"
-    retry = event_json(dataclasses.replace(AgentEvent(), delta=MessageDelta(), error=ModelRetry(2)))
+    retry = event_json(AgentEvent().replace(delta=MessageDelta(), error=ModelRetry(2)))
     jsonschema.validate(retry, EVENT_SCHEMA)
     assert (retry["kind"], retry["error"]["type"]) == ("retry", "ModelRetry")
 
@@ -66,7 +85,9 @@ def test_an_interrupt_says_what_it_waits_for_and_what_encloses_it():
         """Pay."""
         return str(amount)
 
-    agent = ChatModelAgent(name="Payer", tools=[pay], model=ScriptedModel([ToolCalls(pay={"amount": 3})]))
+    agent = ChatModelAgent(
+        name="Payer", tools=[pay], model=ScriptedModel([ToolCalls(pay={"amount": 3})])
+    )
     run = Runner(Sequential(name="S", sub_agents=[agent]), store=MemoryStore()).query("q")
     *_, waiting = shown(run)
     assert waiting["kind"] == "interrupted"
@@ -80,7 +101,9 @@ def test_an_interrupt_says_what_it_waits_for_and_what_encloses_it():
 def test_transfers_and_failures_say_what_has_happened():
     model = ScriptedModel([ToolCalls(transfer_to_agent={"agent_name": "B"})])
     broken = ChatModelAgent(name="B", model=ScriptedModel([ValueError("no luck")]))
-    *_, transfer, failure = shown(Runner(ChatModelAgent(name="A", model=model, sub_agents=[broken])).query("q"))
+    *_, transfer, failure = shown(
+        Runner(ChatModelAgent(name="A", model=model, sub_agents=[broken])).query("q")
+    )
     assert transfer["action"] == {"type": "transfer", "agent": "B"}
     assert failure["kind"] == "error"
     assert "no luck" in failure["error"]["message"]
@@ -140,7 +163,12 @@ def test_a_value_that_holds_itself_is_cut_off():
 
 
 def test_parts_are_told_one_by_one():
-    message = Message.user((TextPart("look"), FilePart(data=b"x", media_type="text/plain", name="a.txt")))
+    message = Message.user(
+        (TextPart("look"), FilePart(data=b"x", media_type="text/plain", name="a.txt"))
+    )
     found = event_json(AgentEvent.of(message))
     jsonschema.validate(found, EVENT_SCHEMA)
-    assert found["message"]["parts"] == [{"type": "text", "text": "look"}, {"type": "file", "media_type": "text/plain", "name": "a.txt", "data": "eA=="}]
+    assert found["message"]["parts"] == [
+        {"type": "text", "text": "look"},
+        {"type": "file", "media_type": "text/plain", "name": "a.txt", "data": "eA=="},
+    ]

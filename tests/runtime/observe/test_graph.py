@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from understudy.actors import (
+from offbook.actors import (
     ChatModelAgent,
     DeterministicTransfer,
     InputGuardrail,
@@ -19,7 +19,7 @@ from understudy.actors import (
     make_replanner,
     tool,
 )
-from understudy.runtime import Graph, Runner, ScriptedModel, UsageError, graph
+from offbook.runtime import Graph, Runner, ScriptedModel, UsageError, graph
 
 
 def chat(name, **options):
@@ -48,7 +48,12 @@ def lines(picture):
 
 
 def team():
-    billing = chat("Billing", description="knows what was charged", tools=[refund, lookup], input_guardrails=[InputGuardrail(no_cards)])
+    billing = chat(
+        "Billing",
+        description="knows what was charged",
+        tools=[refund, lookup],
+        input_guardrails=[InputGuardrail(no_cards)],
+    )
     translator = chat("Translator")
     sales = chat("Sales", handoffs=[billing], tools=[translator.as_tool()])
     return chat("Router", sub_agents=[chat("Technical", disallow_transfer_to_parent=True), sales])
@@ -88,7 +93,10 @@ def test_a_runner_is_its_agent():
 def test_steps_of_workflows_stand_in_their_frames():
     report = Sequential(
         name="Report",
-        sub_agents=[Parallel(name="Collect", sub_agents=[chat("News"), chat("Prices")]), Loop(name="Improve", sub_agents=[chat("Writer"), chat("Critic")])],
+        sub_agents=[
+            Parallel(name="Collect", sub_agents=[chat("News"), chat("Prices")]),
+            Loop(name="Improve", sub_agents=[chat("Writer"), chat("Critic")]),
+        ],
     )
     picture = graph(report)
     names = {shape.id: shape.name for shape in picture.shapes}
@@ -101,13 +109,31 @@ def test_steps_of_workflows_stand_in_their_frames():
         ("Writer", "Improve"),
         ("Critic", "Improve"),
     }
-    assert lines(picture) == {("Collect", "Improve", "step"), ("Writer", "Critic", "step"), ("Critic", "Writer", "loop")}
+    assert lines(picture) == {
+        ("Collect", "Improve", "step"),
+        ("Writer", "Critic", "step"),
+        ("Critic", "Writer", "loop"),
+    }
 
 
 def test_members_of_a_supervisor_always_hand_back():
-    picture = graph(Supervisor(supervisor=chat("Boss", tools=[lookup]), sub_agents=[chat("A"), chat("B", tools=[refund])]))
-    assert lines(picture) == {("Boss", "A", "transfer"), ("Boss", "B", "transfer"), ("A", "Boss", "back"), ("B", "Boss", "back")}
-    assert {shape.name: [row.name for row in shape.tools] for shape in picture.shapes} == {"Boss": ["lookup"], "A": [], "B": ["refund"]}
+    picture = graph(
+        Supervisor(
+            supervisor=chat("Boss", tools=[lookup]),
+            sub_agents=[chat("A"), chat("B", tools=[refund])],
+        )
+    )
+    assert lines(picture) == {
+        ("Boss", "A", "transfer"),
+        ("Boss", "B", "transfer"),
+        ("A", "Boss", "back"),
+        ("B", "Boss", "back"),
+    }
+    assert {shape.name: [row.name for row in shape.tools] for shape in picture.shapes} == {
+        "Boss": ["lookup"],
+        "A": [],
+        "B": ["refund"],
+    }
 
 
 def test_handoffs_in_a_circle_are_drawn_once():
@@ -128,7 +154,12 @@ def test_an_agent_behind_a_deterministic_transfer_shows_its_tools():
 
 def test_plan_and_execute_is_a_sequence_with_a_loop():
     model = ScriptedModel([])
-    plan = PlanExecute(planner=make_planner(model), executor=make_executor(model), replanner=make_replanner(model), max_iterations=4)
+    plan = PlanExecute(
+        planner=make_planner(model),
+        executor=make_executor(model),
+        replanner=make_replanner(model),
+        max_iterations=4,
+    )
     picture = graph(plan)
     assert ("planner", "execute_replan", "step") in lines(picture)
     assert ("replanner", "executor", "loop") in lines(picture)
@@ -140,11 +171,16 @@ HOSTILE = 'x"]; <script>alert(1)</script> & #`'
 
 def test_names_cannot_break_out_of_a_flowchart():
     text = graph(chat(HOSTILE, description=HOSTILE)).mermaid()
-    assert text == 'flowchart TD\n    a0["<b>x#quot;]; &lt;script&gt;alert(1)&lt;/script&gt; &amp; #35;#96;</b>"]'.replace("&", "&")
+    assert text == (
+        'flowchart TD\n    a0["<b>x#quot;]; &lt;script&gt;alert(1)&lt;/script&gt; &amp; '
+        '#35;#96;</b>"]'
+    ).replace("&", "&")
 
 
 def test_names_cannot_break_out_of_a_drawing():
-    picture = graph(Sequential(name="S", sub_agents=[chat(HOSTILE, description=HOSTILE), chat("B")])).svg()
+    picture = graph(
+        Sequential(name="S", sub_agents=[chat(HOSTILE, description=HOSTILE), chat("B")])
+    ).svg()
     root = ET.fromstring(picture)
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert any(text.startswith('x"]; <script>') for text in texts)
@@ -155,11 +191,20 @@ def boxes(svg):
     root = ET.fromstring(svg)
     found = root.iter("{http://www.w3.org/2000/svg}rect")
     size = float(root.get("width")), float(root.get("height"))
-    return size, [tuple(float(rect.get(name)) for name in ("x", "y", "width", "height")) for rect in found]
+    return size, [
+        tuple(float(rect.get(name)) for name in ("x", "y", "width", "height")) for rect in found
+    ]
 
 
 @pytest.mark.parametrize(
-    "agent", [team(), Parallel(name="P", sub_agents=[chat(f"agent {number}", tools=[lookup]) for number in range(30)])], ids=["team", "many"]
+    "agent",
+    [
+        team(),
+        Parallel(
+            name="P", sub_agents=[chat(f"agent {number}", tools=[lookup]) for number in range(30)]
+        ),
+    ],
+    ids=["team", "many"],
 )
 def test_boxes_lie_in_the_drawing_and_none_on_another(agent):
     (width, height), found = boxes(graph(agent).svg())

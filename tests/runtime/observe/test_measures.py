@@ -7,9 +7,23 @@ from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import Actor, ActorSystem, Backoff, MemoryStore, Message, Restart, Runner, ScriptedModel, ToolCalls, Usage, UsageError, prometheus_app
-from understudy.runtime.run import watched_system
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import (
+    Actor,
+    ActorSystem,
+    Backoff,
+    MemoryStore,
+    Message,
+    Restart,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    Usage,
+    UsageError,
+    prometheus_app,
+)
+from offbook.runtime.run import watched_system
+from tests.doubles.agents import PlannedAgent
 
 
 def chat(name, *script, **options):
@@ -44,9 +58,16 @@ def measured(monkeypatch):
     def read():
         found = {}
         data = reader.get_metrics_data()
-        for metric in (metric for resource in data.resource_metrics for scope in resource.scope_metrics for metric in scope.metrics):
+        for metric in (
+            metric
+            for resource in data.resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+        ):
             for point in metric.data.data_points:
-                found[metric.name, frozenset(point.attributes.items())] = point.count if hasattr(point, "count") else point.value
+                found[metric.name, frozenset(point.attributes.items())] = (
+                    point.count if hasattr(point, "count") else point.value
+                )
         return found
 
     yield read
@@ -66,16 +87,28 @@ async def fetch(app, method="GET", accept="text/plain"):
     async def send(message):
         sent.append(message)
 
-    await app({"type": "http", "method": method, "headers": [(b"accept", accept.encode())]}, None, send)
-    lines = [line.rsplit(" ", 1) for line in sent[1]["body"].decode().splitlines() if not line.startswith("#")]
-    return sent[0]["status"], {name: float(value) for name, value in lines} if sent[0]["status"] == 200 else {}
+    await app(
+        {"type": "http", "method": method, "headers": [(b"accept", accept.encode())]}, None, send
+    )
+    lines = [
+        line.rsplit(" ", 1)
+        for line in sent[1]["body"].decode().splitlines()
+        if not line.startswith("#")
+    ]
+    return sent[0]["status"], {name: float(value) for name, value in lines} if sent[0][
+        "status"
+    ] == 200 else {}
 
 
 async def play_some(system, store=None):
     """One run that completes, with a tool and tokens; one that fails."""
     reply = Message("assistant", "done", usage=Usage(7, 3, 2, 1))
-    await Runner(chat("A", ToolCalls(look_up={}), reply, tools=[look_up]), system=system, store=store).query("q", streaming=True)
-    await Runner(chat("A", ToolCalls(fail={}), tools=[fail], on_tool_error="raise"), system=system).query("q")
+    await Runner(
+        chat("A", ToolCalls(look_up={}), reply, tools=[look_up]), system=system, store=store
+    ).query("q", streaming=True)
+    await Runner(
+        chat("A", ToolCalls(fail={}), tools=[fail], on_tool_error="raise"), system=system
+    ).query("q")
 
 
 def test_runs_tokens_models_and_tools_are_measured(run, measured):
@@ -85,15 +118,47 @@ def test_runs_tokens_models_and_tools_are_measured(run, measured):
 
     run(main())
     found = measured()
-    assert total(found, "understudy.runs", understudy__status="completed") == 1
-    assert total(found, "understudy.runs", understudy__status="failed", gen_ai__agent__name="A") == 1
-    assert total(found, "understudy.runs.active") == 0
-    assert total(found, "understudy.run.duration") == 2
-    assert total(found, "gen_ai.client.operation.duration", gen_ai__request__model="ScriptedModel") == 3
+    assert total(found, "offbook.runs", offbook__status="completed") == 1
+    assert total(found, "offbook.runs", offbook__status="failed", gen_ai__agent__name="A") == 1
+    assert total(found, "offbook.runs.active") == 0
+    assert total(found, "gen_ai.workflow.duration") == 2
+    assert (
+        total(found, "gen_ai.client.operation.duration", gen_ai__request__model="ScriptedModel")
+        == 3
+    )
     assert total(found, "gen_ai.client.operation.time_to_first_chunk") >= 1
-    assert total(found, "gen_ai.client.token.usage", gen_ai__token__type="input", gen_ai__request__model="ScriptedModel") == 1
-    assert total(found, "understudy.tool.duration", gen_ai__tool__name="look_up", understudy__failed=False) == 1
-    assert total(found, "understudy.tool.duration", gen_ai__tool__name="fail", understudy__failed=True) == 1
+    assert total(found, "gen_ai.client.token.usage", gen_ai__token__type="cached") == 0, (
+        "the conventions know input and output"
+    )
+    assert (
+        total(
+            found,
+            "gen_ai.workflow.duration",
+            gen_ai__workflow__name="A",
+            gen_ai__operation__name="invoke_workflow",
+            error__type="ToolError",
+        )
+        == 1
+    )
+    assert (
+        total(
+            found,
+            "gen_ai.client.token.usage",
+            gen_ai__token__type="input",
+            gen_ai__request__model="ScriptedModel",
+        )
+        == 1
+    )
+    assert total(found, "gen_ai.execute_tool.duration", gen_ai__tool__name="look_up") == 1
+    assert (
+        total(
+            found,
+            "gen_ai.execute_tool.duration",
+            gen_ai__tool__name="fail",
+            error__type="ToolError",
+        )
+        == 1
+    )
 
 
 def test_a_tool_that_there_is_not_makes_no_name_of_a_measure(run, measured):
@@ -101,19 +166,21 @@ def test_a_tool_that_there_is_not_makes_no_name_of_a_measure(run, measured):
         await Runner(chat("A", ToolCalls(made_up={}), "done")).query("q")
 
     run(main())
-    assert total(measured(), "understudy.tool.duration", gen_ai__tool__name="unknown") == 1
-    assert total(measured(), "understudy.tool.duration", gen_ai__tool__name="made_up") == 0
+    assert total(measured(), "gen_ai.execute_tool.duration", gen_ai__tool__name="unknown") == 1
+    assert total(measured(), "gen_ai.execute_tool.duration", gen_ai__tool__name="made_up") == 0
 
 
 def test_turns_and_writes_are_measured(run, measured):
     async def main():
-        session = Runner(chat("A", "one", "two"), store=MemoryStore(), durability="step").session("s")
+        session = Runner(chat("A", "one", "two"), store=MemoryStore(), durability="step").session(
+            "s"
+        )
         await session.query("q")
         await session.query("q")
 
     run(main())
-    assert total(measured(), "understudy.turns", understudy__status="completed") == 2
-    assert total(measured(), "understudy.store.write.duration") > 2
+    assert total(measured(), "offbook.turns", offbook__status="completed") == 2
+    assert total(measured(), "offbook.store.write.duration") > 2
 
 
 def test_actors_mailboxes_and_restarts_are_measured(run, measured, gate):
@@ -125,7 +192,8 @@ def test_actors_mailboxes_and_restarts_are_measured(run, measured, gate):
 
     async def main():
         async with ActorSystem("one") as system:
-            await Runner(chat("A", "done"), system=system).query("q")  # from here on the system is known
+            # From here on the system is known.
+            await Runner(chat("A", "done"), system=system).query("q")
             failing = system.spawn(Busy, supervision=Restart(backoff=Backoff(initial=0)))
             failing.tell("fail")
             ref = system.spawn(Busy)
@@ -139,27 +207,33 @@ def test_actors_mailboxes_and_restarts_are_measured(run, measured, gate):
         return found
 
     found = run(main())
-    assert total(found, "understudy.mailbox.messages", understudy__system="one") == 3
-    assert total(found, "understudy.mailbox.deepest", understudy__system="one") == 3
-    assert total(found, "understudy.actor.restarts", understudy__system="one") == 1
+    assert total(found, "offbook.mailbox.messages", offbook__system="one") == 3
+    assert total(found, "offbook.mailbox.deepest", offbook__system="one") == 3
+    assert total(found, "offbook.actor.restarts", offbook__system="one") == 1
 
 
-def test_interrupts_that_wait_are_measured_with_their_age_until_they_are_answered(run, measured, store_of, monkeypatch):
+def test_interrupts_that_wait_are_measured_with_their_age_until_they_are_answered(
+    run, measured, store_of, monkeypatch
+):
     monkeypatch.setattr(watched_system, "_FRESH", 0.0)
     store = store_of("sqlite")
 
     async def main():
         async with ActorSystem() as system:
-            waiting = Runner(chat("A", ToolCalls(ask={}), tools=[ask]), system=system, store=store).query("q")
+            waiting = Runner(
+                chat("A", ToolCalls(ask={}), tools=[ask]), system=system, store=store
+            ).query("q")
             await waiting
             before = await asyncio.to_thread(measured)
-            await Runner(chat("A", "done", tools=[ask]), system=system, store=store).resume(waiting.checkpoint_id, data="yes")
+            await Runner(chat("A", "done", tools=[ask]), system=system, store=store).resume(
+                waiting.checkpoint_id, data="yes"
+            )
             return before, await asyncio.to_thread(measured)
 
     before, after = run(main())
-    assert total(before, "understudy.interrupts.waiting") == 1
-    assert total(before, "understudy.interrupts.oldest") >= 0
-    assert total(after, "understudy.interrupts.waiting") == 0
+    assert total(before, "offbook.interrupts.waiting") == 1
+    assert total(before, "offbook.interrupts.oldest") >= 0
+    assert total(after, "offbook.interrupts.waiting") == 0
 
 
 def test_prometheus_fetches_the_measures_of_one_system(run):
@@ -171,12 +245,15 @@ def test_prometheus_fetches_the_measures_of_one_system(run):
 
     status, found = run(main())
     assert status == 200
-    assert found['understudy_runs_total{agent="A",status="completed"}'] == 1
-    assert found['understudy_runs_total{agent="A",status="failed"}'] == 1
-    assert found['understudy_tokens_total{kind="input",model="ScriptedModel",provider="ScriptedModel"}'] == 7
-    assert found['understudy_tool_seconds_count{agent="A",failed="true",tool="fail"}'] == 1
-    assert found["understudy_actors"] >= 0
-    assert found["understudy_actor_restarts_total"] == 0
+    assert found['offbook_runs_total{agent="A",status="completed"}'] == 1
+    assert found['offbook_runs_total{agent="A",status="failed"}'] == 1
+    assert (
+        found['offbook_tokens_total{kind="input",model="ScriptedModel",provider="ScriptedModel"}']
+        == 7
+    )
+    assert found['offbook_tool_seconds_count{agent="A",failed="true",tool="fail"}'] == 1
+    assert found["offbook_actors"] >= 0
+    assert found["offbook_actor_restarts_total"] == 0
 
 
 def test_prometheus_sees_what_waits_in_the_stores_of_runners(run, store_of):
@@ -190,8 +267,8 @@ def test_prometheus_sees_what_waits_in_the_stores_of_runners(run, store_of):
             return found
 
     found = run(main())
-    assert found["understudy_interrupts_waiting"] == 1
-    assert found["understudy_interrupts_oldest_seconds"] >= 0
+    assert found["offbook_interrupts_waiting"] == 1
+    assert found["offbook_interrupts_oldest_seconds"] >= 0
 
 
 def test_prometheus_of_one_system_counts_no_run_of_another(run):
@@ -203,11 +280,11 @@ def test_prometheus_of_one_system_counts_no_run_of_another(run):
             return await fetch(app)
 
     _, found = run(main())
-    assert not [name for name in found if name.startswith("understudy_runs_total")]
+    assert not [name for name in found if name.startswith("offbook_runs_total")]
 
 
 def test_prometheus_is_refused_what_it_cannot_have(run):
-    with pytest.raises(UsageError, match="give the ActorSystem"):
+    with pytest.raises(UsageError, match="pass the ActorSystem"):
         prometheus_app("system")
 
     async def main():
@@ -217,3 +294,37 @@ def test_prometheus_is_refused_what_it_cannot_have(run):
 
     (refused, _), (status, _) = run(main())
     assert (refused, status) == (405, 200)
+
+
+@pytest.mark.parametrize("how", ["hangs up", "stays"])
+def test_a_follower_is_counted_as_one_whether_or_not_it_stays(run, measured, how):
+    async def main():
+        gate = asyncio.Event()
+
+        async def wait(_context):
+            await gate.wait()
+
+        async with ActorSystem() as system:
+            runner = Runner(
+                PlannedAgent("A", "begun", wait, "done"),
+                system=system,
+                store=MemoryStore(),
+                durability="step",
+            )
+            begun = runner.query("q", run_id="r", detached=True)
+            following = runner.attach("r")
+            events = aiter(following)
+            await anext(events)
+            if how == "hangs up":
+                await events.aclose()
+                await following.wait_ended()
+            gate.set()
+            await begun
+            await following.wait_ended()
+
+    run(main())
+    found = measured()
+    assert total(found, "offbook.runs", offbook__status="completed") == 1
+    assert total(found, "offbook.runs", offbook__status="followed") == 1
+    assert total(found, "offbook.runs") == 2
+    assert total(found, "offbook.runs.active") == 0

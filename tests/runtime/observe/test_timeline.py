@@ -1,14 +1,15 @@
-"""Pictures of runs over time: who ran when and beside whom, what models and tools took, when the run waited, and what was lost with a process."""
+"""Pictures of runs over time: who ran when and beside whom, what models and tools took, when the
+run waited, and what was lost with a process.
+"""
 
 import asyncio
+import time
 import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.doubles.agents import PlannedAgent
-from tests.doubles.left_runs import Counts, left_in_the_middle
-from understudy.actors import ChatModelAgent, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import (
+from offbook.actors import ChatModelAgent, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import (
     AgentEvent,
     CheckpointNotFound,
     InterruptContext,
@@ -25,6 +26,16 @@ from understudy.runtime import (
     UsageError,
     timeline,
 )
+from offbook.runtime.observe.timeline import timeline_of
+from offbook.runtime.run.kept.kept_life import KeptEvent, KeptLife, KeptMark
+from tests.doubles.agents import PlannedAgent
+from tests.doubles.left_runs import Counts, left_in_the_middle
+
+
+async def passed(moment):
+    """Wait until it is later than that."""
+    while time.time() <= moment:
+        await asyncio.sleep(0)
 
 
 class Story:
@@ -36,7 +47,18 @@ class Story:
     def add(self, at, path, message=None, **what):
         path = tuple(path.split("/"))
         seq = len(self.events) + 1
-        self.events.append(AgentEvent(path[-1], path, message, seq=seq, timestamp=1000.0 + at, run_id="r1", invocation_id="/".join(path), **what))
+        self.events.append(
+            AgentEvent(
+                path[-1],
+                path,
+                message,
+                seq=seq,
+                timestamp=1000.0 + at,
+                run_id="r1",
+                invocation_id="/".join(path),
+                **what,
+            )
+        )
 
     def says(self, at, path, text="", calls=()):
         self.add(at, path, Message.assistant(text, [ToolCall(call, call, "{}") for call in calls]))
@@ -47,12 +69,22 @@ class Story:
 
 def spans(picture):
     """Each span of each row: (agent, from, to), in seconds since the start."""
-    return [(row.name, round(span.start - picture.start, 3), round(span.end - picture.start, 3)) for row in picture.rows for span in row.spans]
+    return [
+        (row.name, round(span.start - picture.start, 3), round(span.end - picture.start, 3))
+        for row in picture.rows
+        for span in row.spans
+    ]
 
 
 def parts(picture):
     return [
-        (row.name, part.kind, part.name, round(part.start - picture.start, 3), round(part.end - picture.start, 3))
+        (
+            row.name,
+            part.kind,
+            part.name,
+            round(part.start - picture.start, 3),
+            round(part.end - picture.start, 3),
+        )
         for row in picture.rows
         for span in row.spans
         for part in span.parts
@@ -70,7 +102,9 @@ def confirm(context: ToolContext) -> str:
 
 
 def told():
-    """A router asks its model for 1 s and transfers; Weather asks for 2 s, its tool takes 3 s, and it answers after one more."""
+    """A router asks its model for 1 s and transfers; Weather asks for 2 s, its tool takes 3 s, and
+    it answers after one more.
+    """
     story = Story()
     story.says(0, "Router", "I begin")
     story.says(1, "Router", calls=["transfer_to_agent"])
@@ -102,7 +136,7 @@ def test_the_text_has_a_line_for_each_agent_and_each_tool():
         "Router          #####                                    1 s",
         "  Weather           ###########--------------#####       6 s",
         "    get_weather               ===============            3 s",
-        "# model  = tool",
+        "# model  = tool  - between calls",
     ]
 
 
@@ -112,7 +146,10 @@ def test_no_line_of_the_text_is_wider_than_it_is_told(width):
     story.says(0, "A" * 70, "begins")
     story.says(86_400, "A" * 70, calls=["b" * 90])
     story.tool(86_401, "A" * 70, "b" * 90)
-    for text in (timeline(story.events).text(width), timeline(story.events).text(width, ascii=True)):
+    for text in (
+        timeline(story.events).text(width),
+        timeline(story.events).text(width, ascii=True),
+    ):
         assert max(map(len, text.split("\n"))) <= width
     timeline(story.events).text(ascii=True).encode("ascii")
 
@@ -151,7 +188,10 @@ def test_an_agent_that_comes_again_has_one_row_and_one_that_is_there_twice_has_t
     story.says(1, "Both/Two/Same", "begins")
     story.says(5, "Both/One/Same", "ends")
     story.says(5, "Both/Two/Same", "ends")
-    assert [(row.name, len(row.spans)) for row in timeline(story.events).rows] == [("Same", 1), ("Same", 1)]
+    assert [(row.name, len(row.spans)) for row in timeline(story.events).rows] == [
+        ("Same", 1),
+        ("Same", 1),
+    ]
 
 
 def test_time_in_which_a_run_waited_is_a_band_and_counts_for_no_tool():
@@ -162,10 +202,77 @@ def test_time_in_which_a_run_waited_is_a_band_and_counts_for_no_tool():
     story.tool(86_401, "Payer", "pay")
     story.says(86_402, "Payer", "paid")
     picture = timeline(story.events)
-    assert [(band.kind, band.start - picture.start, band.end - picture.start) for band in picture.bands] == [("waits", 1, 86_401)]
+    assert [
+        (band.kind, band.start - picture.start, band.end - picture.start) for band in picture.bands
+    ] == [("waits", 1, 86_401)]
     assert (picture.seconds("model"), picture.seconds("tool")) == (2, 0)
-    line = next(line for line in picture.text().split("\n") if line.startswith("Payer ") and "run" not in line)
+    line = next(
+        line
+        for line in picture.text().split("\n")
+        if line.startswith("Payer ") and "run" not in line
+    )
     assert line.count("█") > 20, "a day of waiting leaves room for two seconds of work"
+
+
+@tool(needs_approval=True)
+def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+@pytest.mark.parametrize("durability", ["step", "interrupt"])
+def test_waiting_for_an_approval_is_waiting_and_no_time_of_a_tool(run, durability):
+    async def main():
+        runner = Runner(
+            asker("A", ToolCalls(pay={}), "done", tools=[pay]),
+            store=MemoryStore(),
+            durability=durability,
+            keep="all",
+        )
+        first = await runner.query("go", run_id="r")
+        waiting = await runner.timeline("r")
+        await passed(waiting.end + 0.2)
+        later = await runner.timeline("r")
+        await runner.approve(first.interrupts[0])
+        return waiting, later, await runner.timeline("r")
+
+    waiting, later, done = run(main())
+    assert [band.kind for band in waiting.bands] == ["waits"]
+    assert later.end - later.start > 0.2 > later.active(later.start, later.end)
+    assert [band.kind for band in done.bands] == ["waits"]
+    assert done.bands[0].end - done.bands[0].start > 0.2 > done.seconds("tool")
+
+
+def test_a_process_that_is_lost_right_after_an_answer_does_not_count_the_wait_twice():
+    story = Story()
+    story.says(0, "Payer", "begins")
+    story.says(1, "Payer", calls=["pay"])
+    story.tool(30, "Payer", "pay")
+    events = tuple(KeptEvent(event, None) for event in story.events)
+    marks = (
+        KeptMark("interrupted", 1001.0, 2),
+        KeptMark("resumed", 1010.0, 2),
+        KeptMark("resumed", 1020.0, 2),
+    )
+    picture = timeline_of(KeptLife("r", events, marks))
+    assert [
+        (band.kind, band.start - picture.start, band.end - picture.start) for band in picture.bands
+    ] == [("waits", 1, 10), ("lost", 10, 20)]
+    assert picture.seconds("tool") == 10
+
+
+def test_the_legend_has_all_that_is_drawn():
+    story = Story()
+    story.says(0, "A", "begins")
+    story.says(1, "A", calls=["pay"])
+    story.add(1, "A", action=Interrupted((InterruptContext("i", ()),)))
+    story.tool(9, "A", "pay")
+    story.tool(10, "A", "pay")
+    story.add(12, "A", error=ValueError("no"))
+    picture = timeline(story.events)
+    for word in ("model", "tool", "own work", "between calls", "failed", "waits for an answer"):
+        assert f">{word}<" in picture.svg()
+    assert "stands still" in picture.text(40)
 
 
 def test_an_agent_that_fails_is_told():
@@ -201,7 +308,11 @@ def test_a_run_of_many_thousand_events_is_a_picture_of_bounded_size():
 
 def test_a_run_its_result_and_what_the_store_has_of_it_show_the_same(run):
     async def main():
-        runner = Runner(asker("A", ToolCalls(confirm={}), "done", tools=[confirm]), store=MemoryStore(), durability="step")
+        runner = Runner(
+            asker("A", ToolCalls(confirm={}), "done", tools=[confirm]),
+            store=MemoryStore(),
+            durability="step",
+        )
         first = runner.query("go")
         assert timeline(first).rows == ()  # it has not begun
         result = await first
@@ -212,17 +323,25 @@ def test_a_run_its_result_and_what_the_store_has_of_it_show_the_same(run):
         assert (kept.agent, kept.status, kept.run_id) == ("A", "completed", first.id)
         for picture in (kept, both):
             assert [(row.name, len(row.spans)) for row in picture.rows] == [("A", 1)]
-            assert [part.kind for part in picture.rows[0].spans[0].parts] == ["model", "tool", "model"]
+            assert [part.kind for part in picture.rows[0].spans[0].parts] == [
+                "model",
+                "tool",
+                "model",
+            ]
             (band,) = picture.bands
             assert band.kind == "waits"
-            assert result.events[0].timestamp <= band.start <= band.end <= resumed.events[0].timestamp
+            assert (
+                result.events[0].timestamp <= band.start <= band.end <= resumed.events[0].timestamp
+            )
 
     run(main())
 
 
 def test_what_the_store_keeps_tells_which_agents_were_beside_each_other(run):
     async def main():
-        both = Parallel(name="Both", sub_agents=[PlannedAgent("One", "x", "y"), PlannedAgent("Two", "x", "y")])
+        both = Parallel(
+            name="Both", sub_agents=[PlannedAgent("One", "x", "y"), PlannedAgent("Two", "x", "y")]
+        )
         team = Sequential(name="Team", sub_agents=[both, PlannedAgent("Last", "x")])
         store = MemoryStore()
         first = Runner(team, store=store, durability="step").query("go")
@@ -272,9 +391,9 @@ def test_what_is_no_run_is_named(run):
         timeline("order-7")
     with pytest.raises(UsageError, match="neither the results of a run nor its events"):
         timeline([1, 2])
-    with pytest.raises(UsageError, match="give a run, its result, its events"):
+    with pytest.raises(UsageError, match="pass a run, its result, its events"):
         timeline(7)
-    with pytest.raises(CheckpointNotFound, match="the store knows no run 'nothing'"):
+    with pytest.raises(CheckpointNotFound, match="the store has no run 'nothing'"):
         timeline("nothing", runner=runner)
     with pytest.raises(UsageError, match="needs a Runner with a store"):
         timeline("nothing", runner=Runner(PlannedAgent("A", "x")))

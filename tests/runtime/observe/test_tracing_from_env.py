@@ -1,4 +1,6 @@
-"""`tracing_from_env()`: what is sent where, and that nothing which goes wrong there touches a run."""
+"""`tracing_from_env()`: what is sent where, and that nothing which goes wrong there touches a
+run.
+"""
 
 import base64
 import logging
@@ -10,10 +12,10 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import Runner, ScriptedModel, ToolCalls, UsageError, tracing_from_env
+from offbook.runtime.telemetry.switch import switch
 from tests.doubles.collectors import Collector, GrpcCollector
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import Runner, ScriptedModel, ToolCalls, UsageError, tracing_from_env
-from understudy.runtime.telemetry.switch import switch
 
 LANGFUSE = {"LANGFUSE_PUBLIC_KEY": "pk-1", "LANGFUSE_SECRET_KEY": "sk-2"}
 
@@ -43,7 +45,11 @@ def look_up(city: str) -> str:
 
 
 def agent():
-    return ChatModelAgent(name="Weather", model=ScriptedModel([ToolCalls(look_up={"city": "Paris"}), "It rains."]), tools=[look_up])
+    return ChatModelAgent(
+        name="Weather",
+        model=ScriptedModel([ToolCalls(look_up={"city": "Paris"}), "It rains."]),
+        tools=[look_up],
+    )
 
 
 def play():
@@ -57,11 +63,22 @@ def test_langfuse_is_sent_the_spans_of_a_run(collector):
     assert path == "/api/public/otel/v1/traces"
     assert headers["authorization"] == f"Basic {base64.b64encode(b'pk-1:sk-2').decode()}"
     assert headers["x-langfuse-ingestion-version"] == "4"
-    assert set(collector.spans()) == {"invoke_workflow Weather", "invoke_agent Weather", "chat ScriptedModel", "execute_tool look_up"}
+    assert set(collector.spans()) == {
+        "invoke_workflow Weather",
+        "invoke_agent Weather",
+        "chat ScriptedModel",
+        "execute_tool look_up",
+    }
 
 
 def test_cozeloop_is_sent_the_spans_of_a_run(collector):
-    with tracing_from_env(variables={"COZELOOP_API_TOKEN": "pat", "COZELOOP_WORKSPACE_ID": "7", "COZELOOP_API_BASE_URL": collector.url + "/"}):
+    with tracing_from_env(
+        variables={
+            "COZELOOP_API_TOKEN": "pat",
+            "COZELOOP_WORKSPACE_ID": "7",
+            "COZELOOP_API_BASE_URL": collector.url + "/",
+        }
+    ):
         play()
     path, headers, _ = collector.requests[0]
     assert path == "/v1/loop/opentelemetry/v1/traces"
@@ -70,7 +87,12 @@ def test_cozeloop_is_sent_the_spans_of_a_run(collector):
 
 
 def test_apmplus_is_sent_the_spans_of_a_run_over_grpc():
-    with GrpcCollector() as collector, tracing_from_env(variables={"APMPLUS_APP_KEY": "app", "APMPLUS_HOST": collector.url}) as tracing:
+    with (
+        GrpcCollector() as collector,
+        tracing_from_env(
+            variables={"APMPLUS_APP_KEY": "app", "APMPLUS_HOST": collector.url}
+        ) as tracing,
+    ):
         play()
         assert tracing.close()
         (_, headers, _) = collector.requests[0]
@@ -79,11 +101,16 @@ def test_apmplus_is_sent_the_spans_of_a_run_over_grpc():
         assert "execute_tool look_up" in collector.spans()
 
 
-@pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
+@pytest.mark.parametrize(
+    "variable", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
+)
 def test_a_collector_of_ones_own_is_sent_them(collector, variable):
     path = "/v1/traces" if variable == "OTEL_EXPORTER_OTLP_ENDPOINT" else "/own"
     address = collector.url if path == "/v1/traces" else collector.url + path
-    with tracing_from_env(variables={variable: address, "OTEL_EXPORTER_OTLP_HEADERS": "x-key=a%20b,x-other=c"}, service_name="bot"):
+    with tracing_from_env(
+        variables={variable: address, "OTEL_EXPORTER_OTLP_HEADERS": "x-key=a%20b,x-other=c"},
+        service_name="bot",
+    ):
         play()
     assert collector.requests[0][0] == path
     assert (collector.requests[0][1]["x-key"], collector.requests[0][1]["x-other"]) == ("a b", "c")
@@ -91,7 +118,16 @@ def test_a_collector_of_ones_own_is_sent_them(collector, variable):
 
 
 def test_all_that_are_configured_are_sent_the_same(collector):
-    with Collector() as other, tracing_from_env(variables={**LANGFUSE, "LANGFUSE_HOST": other.url, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}) as tracing:
+    with (
+        Collector() as other,
+        tracing_from_env(
+            variables={
+                **LANGFUSE,
+                "LANGFUSE_HOST": other.url,
+                "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            }
+        ) as tracing,
+    ):
         play()
         assert [target.name for target in tracing.targets] == ["Langfuse", "OTLP"]
         assert tracing.close()
@@ -102,13 +138,18 @@ def test_what_is_said_is_sent_only_when_that_is_asked_for(collector):
     with tracing_from_env(variables={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}):
         play()
     assert "Paris" not in str(collector.requests)
-    with tracing_from_env(variables={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}, capture_content=True):
+    with tracing_from_env(
+        variables={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}, capture_content=True
+    ):
         play()
     spans = collector.spans()
     root = spans["invoke_workflow Weather"][-1]
     assert (root["input.value"], root["output.value"]) == ("What is it like in Paris?", "It rains.")
     assert "Paris" in spans["chat ScriptedModel"][-1]["gen_ai.input.messages"]
-    assert (spans["execute_tool look_up"][-1]["gen_ai.tool.call.arguments"], spans["execute_tool look_up"][-1]["gen_ai.tool.call.result"]) == (
+    assert (
+        spans["execute_tool look_up"][-1]["gen_ai.tool.call.arguments"],
+        spans["execute_tool look_up"][-1]["gen_ai.tool.call.result"],
+    ) == (
         '{"city":"Paris"}',
         "rain in Paris",
     )
@@ -122,35 +163,76 @@ def test_a_span_around_runs_has_the_query_and_the_last_message(collector):
         root.end()
     (said,) = collector.spans()["layered-supervisor"]
     assert (said["input.value"], said["output.value"]) == ("how is it?", "It rains.")
-    by_name = {span.name: span for _, _, message in collector.requests for span in message.resource_spans[0].scope_spans[0].spans}
-    assert by_name["invoke_workflow Weather"].parent_span_id == by_name["layered-supervisor"].span_id
+    by_name = {
+        span.name: span
+        for _, _, message in collector.requests
+        for span in message.resource_spans[0].scope_spans[0].spans
+    }
+    assert (
+        by_name["invoke_workflow Weather"].parent_span_id == by_name["layered-supervisor"].span_id
+    )
 
 
 def test_without_variables_nothing_is_set_up_and_opentelemetry_is_not_imported():
     code = (
-        "import sys; from understudy.runtime import Runner, ScriptedModel, tracing_from_env; from understudy.actors import ChatModelAgent\n"
-        "tracing = tracing_from_env(variables={'LANGFUSE_HOST': 'http://localhost', 'APMPLUS_REGION': 'cn-beijing', 'COZELOOP_API_TOKEN': ' '})\n"
+        "import sys; from offbook.runtime import Runner, ScriptedModel, tracing_from_env; "
+        "from offbook.actors import ChatModelAgent\n"
+        "tracing = tracing_from_env(variables={'LANGFUSE_HOST': 'http://localhost', "
+        "'APMPLUS_REGION': 'cn-beijing', 'COZELOOP_API_TOKEN': ' '})\n"
         "span = tracing.start_span('x', 'query'); span.end('last')\n"
-        "Runner(ChatModelAgent(name='a', model=ScriptedModel(['hello']))).query('x').result(); assert tracing.close()\n"
+        "Runner(ChatModelAgent(name='a', "
+        "model=ScriptedModel(['hello']))).query('x').result(); assert tracing.close()\n"
         "print(tracing, [name for name in sys.modules if name.startswith('opentelemetry')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert (done.stdout, done.stderr) == ("<Tracing to nowhere> []\n", "")
 
 
 @pytest.mark.parametrize(
     ("variables", "parts"),
     [
-        ({"LANGFUSE_PUBLIC_KEY": "pk"}, ("LANGFUSE_PUBLIC_KEY is set", "LANGFUSE_SECRET_KEY is not")),
-        ({"LANGFUSE_SECRET_KEY": "sk", "LANGFUSE_PUBLIC_KEY": ""}, ("LANGFUSE_SECRET_KEY is set", "LANGFUSE_PUBLIC_KEY is not")),
-        ({"COZELOOP_WORKSPACE_ID": "7"}, ("COZELOOP_WORKSPACE_ID is set", "COZELOOP_API_TOKEN is not")),
-        ({"APMPLUS_APP_KEY": "k", "APMPLUS_REGION": "cn-bejing"}, ("APMPLUS_REGION='cn-bejing'", "Is 'cn-beijing' meant?")),
-        ({"APMPLUS_APP_KEY": "k", "APMPLUS_REGION": "Beijing!"}, ("APMPLUS_REGION='Beijing!'", "cn-shanghai")),
-        ({**LANGFUSE, "LANGFUSE_HOST": "ftp://x"}, ("LANGFUSE_HOST='ftp://x'", "https://cloud.langfuse.com")),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://"}, ("OTEL_EXPORTER_OTLP_ENDPOINT='http://'", "http://localhost:4318")),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_HEADERS": "a=b,c"}, ("OTEL_EXPORTER_OTLP_HEADERS", "part 2")),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, ("OTEL_EXPORTER_OTLP_PROTOCOL='http/json'", "'grpc'")),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_TIMEOUT": "soon"}, ("OTEL_EXPORTER_OTLP_TIMEOUT='soon'", "seconds")),
+        (
+            {"LANGFUSE_PUBLIC_KEY": "pk"},
+            ("LANGFUSE_PUBLIC_KEY is set", "LANGFUSE_SECRET_KEY is not"),
+        ),
+        (
+            {"LANGFUSE_SECRET_KEY": "sk", "LANGFUSE_PUBLIC_KEY": ""},
+            ("LANGFUSE_SECRET_KEY is set", "LANGFUSE_PUBLIC_KEY is not"),
+        ),
+        (
+            {"COZELOOP_WORKSPACE_ID": "7"},
+            ("COZELOOP_WORKSPACE_ID is set", "COZELOOP_API_TOKEN is not"),
+        ),
+        (
+            {"APMPLUS_APP_KEY": "k", "APMPLUS_REGION": "cn-bejing"},
+            ("APMPLUS_REGION='cn-bejing'", "Is 'cn-beijing' meant?"),
+        ),
+        (
+            {"APMPLUS_APP_KEY": "k", "APMPLUS_REGION": "Beijing!"},
+            ("APMPLUS_REGION='Beijing!'", "cn-shanghai"),
+        ),
+        (
+            {**LANGFUSE, "LANGFUSE_HOST": "ftp://x"},
+            ("LANGFUSE_HOST='ftp://x'", "https://cloud.langfuse.com"),
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://"},
+            ("OTEL_EXPORTER_OTLP_ENDPOINT='http://'", "http://localhost:4318"),
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_HEADERS": "a=b,c"},
+            ("OTEL_EXPORTER_OTLP_HEADERS", "part 2"),
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"},
+            ("OTEL_EXPORTER_OTLP_PROTOCOL='http/json'", "'grpc'"),
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_TIMEOUT": "soon"},
+            ("OTEL_EXPORTER_OTLP_TIMEOUT='soon'", "seconds"),
+        ),
         ({"APMPLUS_APP_KEY": "key\nkey"}, ("APMPLUS_APP_KEY", "no header can have")),
     ],
 )
@@ -177,7 +259,9 @@ def test_a_collector_that_refuses_touches_no_run_and_the_log_says_so(collector, 
 
 def test_a_collector_that_hangs_touches_no_run_and_close_gives_up(collector, caplog):
     collector.may_answer.clear()
-    tracing = tracing_from_env(variables={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_TIMEOUT": "20"})
+    tracing = tracing_from_env(
+        variables={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_TIMEOUT": "20"}
+    )
     for _ in range(3):
         assert play().text == "It rains."
     began = time.monotonic()
@@ -191,14 +275,18 @@ def test_a_collector_that_is_not_there_touches_no_run(caplog):
     with Collector() as gone:
         pass
     caplog.set_level(logging.CRITICAL, logger="opentelemetry")
-    tracing = tracing_from_env(variables={"OTEL_EXPORTER_OTLP_ENDPOINT": gone.url, "OTEL_EXPORTER_OTLP_TIMEOUT": "0.3"})
+    tracing = tracing_from_env(
+        variables={"OTEL_EXPORTER_OTLP_ENDPOINT": gone.url, "OTEL_EXPORTER_OTLP_TIMEOUT": "0.3"}
+    )
     assert play().text == "It rains."
     assert not tracing.close()
 
 
 def test_close_on_a_loop_lets_others_work_meanwhile(run, collector):
     async def main():
-        async with tracing_from_env(variables={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}) as tracing:
+        async with tracing_from_env(
+            variables={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        ) as tracing:
             await Runner(agent()).query("hello")
             assert await tracing.aclose()
 

@@ -1,4 +1,6 @@
-"""`attach` shows what another process has written when the store tells of it, and not because it looks again and again: no time passes in these tests."""
+"""`attach` shows what another process has written when the store tells of it, and not because it
+looks again and again: no time passes in these tests.
+"""
 
 import asyncio
 import subprocess
@@ -7,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from offbook.runtime import MemoryStore, RunLost, Runner
+from offbook.runtime.testing import ManualClock
 from tests.doubles.agents import PlannedAgent
 from tests.doubles.held_stores import beside
-from understudy.runtime import MemoryStore, RunLost, Runner
-from understudy.runtime.testing import ManualClock
 
 KINDS = pytest.mark.parametrize("kind", ["memory", "sqlite", "redis", "postgres"])
 PATIENCE = 30
@@ -57,7 +59,9 @@ def test_each_event_and_the_end_come_though_no_time_passes(run, store_of, kind):
     async def main():
         ours, theirs = pair(store_of, kind)
         steps = Steps(5)
-        begun = Runner(steps.agent, store=ours, durability="step", system=beside()).query("go", run_id="one")
+        begun = Runner(steps.agent, store=ours, durability="step", system=beside()).query(
+            "go", run_id="one"
+        )
         begun.start()
         await asyncio.wait_for(_written(theirs), PATIENCE)
         attached = looking(steps.agent, theirs).attach("one")
@@ -75,19 +79,23 @@ def test_each_event_and_the_end_come_though_no_time_passes(run, store_of, kind):
 
 
 async def _written(store):
-    while not await store.keys("understudy:journal:"):
+    while not await store.keys("offbook:journal:"):
         await asyncio.sleep(0.005)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["redis", "postgres"])
-def test_a_listener_whose_server_is_started_anew_loses_no_event_and_shows_none_twice(run, store_of, request, kind):
+def test_a_listener_whose_server_is_started_anew_loses_no_event_and_shows_none_twice(
+    run, store_of, request, kind
+):
     server = request.getfixturevalue(f"{kind}_server")
 
     async def main():
         ours, theirs = pair(store_of, kind)
         steps = Steps(4)
-        begun = Runner(steps.agent, store=ours, durability="step", system=beside()).query("go", run_id="one")
+        begun = Runner(steps.agent, store=ours, durability="step", system=beside()).query(
+            "go", run_id="one"
+        )
         begun.start()
         await asyncio.wait_for(_written(theirs), PATIENCE)
         attached = looking(steps.agent, theirs).attach("one")
@@ -118,7 +126,9 @@ def test_what_another_process_says_comes_though_no_time_passes(run, store_of, st
         import json
 
         recipe = json.dumps(store_recipe(kind, "shared"))
-        other = await asyncio.create_subprocess_exec(sys.executable, str(PROGRAM), recipe, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        other = await asyncio.create_subprocess_exec(
+            sys.executable, str(PROGRAM), recipe, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         try:
             assert await other.stdout.readline() == b"begun\n"
             attached = looking(PlannedAgent("A"), store_of(kind, "shared")).attach("one")
@@ -145,10 +155,14 @@ def test_a_store_that_tells_of_nothing_is_looked_at_again_and_again(run):
 
     async def main():
         store, clock, steps = Silent(), ManualClock(), Steps(1)
-        begun = Runner(steps.agent, store=store, durability="step", system=beside()).query("go", run_id="one")
+        begun = Runner(steps.agent, store=store, durability="step", system=beside()).query(
+            "go", run_id="one"
+        )
         begun.start()
         await asyncio.wait_for(_written(store), PATIENCE)
-        attached = Runner(steps.agent, store=store, durability="step", system=beside(clock)).attach("one")
+        attached = Runner(steps.agent, store=store, durability="step", system=beside(clock)).attach(
+            "one"
+        )
         events = await texts(attached, "begun")
         coming = asyncio.ensure_future(anext(events))
         steps.gates[0].set()
@@ -167,13 +181,17 @@ def test_the_end_of_a_process_whose_run_is_not_kept_is_found_without_a_word(run)
 
     async def main():
         store, clock, steps = MemoryStore(), ManualClock(), Steps(1)
-        begun = Runner(steps.agent, store=store, durability="interrupt", system=beside()).query("go", run_id="one", detached=True)
+        begun = Runner(steps.agent, store=store, durability="interrupt", system=beside()).query(
+            "go", run_id="one", detached=True
+        )
         begun.start()
-        while not await store.keys("understudy:open:"):
+        while not await store.keys("offbook:open:"):
             await asyncio.sleep(0)
-        following = Runner(steps.agent, store=store, durability="interrupt", system=beside(clock)).attach("one")
+        following = Runner(
+            steps.agent, store=store, durability="interrupt", system=beside(clock)
+        ).attach("one")
         following.start()
-        holder = await store.holder((await store.keys("understudy:open:"))[0])
+        holder = await store.holder((await store.keys("offbook:open:"))[0])
         await store.revoke(holder)
         while following.status in ("pending", "running"):
             clock.advance(0.5)

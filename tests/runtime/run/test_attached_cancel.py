@@ -1,4 +1,6 @@
-"""A run that is looked at from elsewhere is ended by `cancel()` of what `attach` returns; leaving it ends only the looking."""
+"""A run that is looked at from elsewhere is ended by `cancel()` of what `attach` returns; leaving
+it ends only the looking.
+"""
 
 import asyncio
 import sys
@@ -6,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from offbook.runtime import MemoryStore, Runner
+from offbook.runtime.durability.store_keys import RESERVED
 from tests.doubles.agents import PlannedAgent
 from tests.doubles.held_stores import beside, soon
-from understudy.runtime import MemoryStore, Runner
-from understudy.runtime.durability.store_keys import RESERVED
 
 ROOT = Path(__file__).parents[3]
 KINDS = pytest.mark.parametrize("kind", ["memory", "sqlite", "redis", "postgres"])
 
 WORKER = """
 import asyncio, sys
-from understudy.actors import ChatModelAgent
-from understudy.runtime import Runner, SQLiteStore
+from offbook.actors import ChatModelAgent
+from offbook.runtime import Runner, SQLiteStore
 
 class Silent:
     async def generate(self, request):
@@ -49,9 +51,13 @@ class Waiting:
 def test_cancel_reaches_the_owner_in_another_system(run, store_of, kind):
     async def main():
         store, waiting = store_of(kind), Waiting()
-        begun = Runner(waiting.agent, store=store, durability="step", system=beside()).query("go", run_id="one")
+        begun = Runner(waiting.agent, store=store, durability="step", system=beside()).query(
+            "go", run_id="one"
+        )
         await waiting.reached.wait()
-        looking = Runner(waiting.agent, store=store, durability="step", system=beside()).attach("one")
+        looking = Runner(waiting.agent, store=store, durability="step", system=beside()).attach(
+            "one"
+        )
         assert await soon(looking.cancel())
         result, seen = await begun, await looking
         assert (result.status, seen.status) == ("cancelled", "cancelled")
@@ -67,7 +73,8 @@ def test_cancel_at_once_within_one_system_and_before_the_look_has_begun(run):
         runner = Runner(waiting.agent, store=store, durability="step")
         begun = runner.query("go", run_id="one")
         await waiting.reached.wait()
-        assert await asyncio.wait_for(runner.attach("one").cancel(), 0.9)  # sooner than anybody looks
+        # Sooner than anybody looks.
+        assert await asyncio.wait_for(runner.attach("one").cancel(), 0.9)
         assert (await begun).status == "cancelled"
 
     run(main())
@@ -76,7 +83,9 @@ def test_cancel_at_once_within_one_system_and_before_the_look_has_begun(run):
 def test_a_mode_and_its_timeout_are_handed_on(run):
     async def main():
         store, waiting = MemoryStore(), Waiting()
-        begun = Runner(waiting.agent, store=store, durability="step", system=beside()).query("go", run_id="one")
+        begun = Runner(waiting.agent, store=store, durability="step", system=beside()).query(
+            "go", run_id="one"
+        )
         await waiting.reached.wait()
         runner = Runner(waiting.agent, store=store, durability="step", system=beside())
         handle = runner.attach("one").cancel("after_tools", timeout=60)
@@ -121,10 +130,12 @@ def test_cancel_of_a_run_that_has_ended_says_so(run):
 
 def test_cancel_reaches_another_process(run, tmp_path, store_of):
     async def main():
-        from understudy.runtime import SQLiteStore
+        from offbook.runtime import SQLiteStore
 
         path = str(tmp_path / "runs.db")
-        worker = await asyncio.create_subprocess_exec(sys.executable, "-c", WORKER, path, stdout=asyncio.subprocess.PIPE, cwd=ROOT)
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", WORKER, path, stdout=asyncio.subprocess.PIPE, cwd=ROOT
+        )
         assert worker.stdout is not None
         try:
             assert await worker.stdout.readline() == b"asked\n"

@@ -1,11 +1,13 @@
-"""What is ended from outside, in whatever phase it is, and what an agent leaves behind when it ends: a run always comes to its end."""
+"""What is ended from outside, in whatever phase it is, and what an agent leaves behind when it
+ends: a run always comes to its end.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.actors import Agent, Loop, Parallel, Sequential
-from understudy.runtime import AgentEvent, Runner, RunStatus
+from offbook.actors import Agent, Loop, Parallel, Sequential
+from offbook.runtime import AgentEvent, Runner, RunStatus
 
 
 async def forever(_context):
@@ -31,9 +33,11 @@ async def end_of(one):
 @pytest.mark.parametrize("says", [(), ("m",)])
 def test_a_loop_that_never_waits_is_cancelled_in_any_phase(run, actor, turns, says):
     async def main():
-        loop = Loop(name="L", sub_agents=[actor("M", *says)])
+        loop = Loop(name="L", sub_agents=[actor("M", *says)], max_iterations=None)
         failing = actor("X", after(turns), ValueError("broken"))
-        result = await end_of(Runner(Parallel(name="P", on_error="cancel", sub_agents=[loop, failing])).query("q"))
+        result = await end_of(
+            Runner(Parallel(name="P", on_error="cancel", sub_agents=[loop, failing])).query("q")
+        )
         assert (result.status, str(result.error)) == (RunStatus.FAILED, "broken")
 
     run(main())
@@ -44,9 +48,21 @@ def test_a_loop_that_never_waits_is_cancelled_in_any_phase(run, actor, turns, sa
 def test_a_run_is_cancelled_in_any_phase(run, actor, turns, workflow):
     async def main():
         tree = {
-            "loop": lambda: Loop(name="W", sub_agents=[actor("M")]),
-            "sequence": lambda: Sequential(name="W", sub_agents=[*(actor(f"M{n}", after(1), "m") for n in range(5)), actor("Z", forever)]),
-            "parallel": lambda: Parallel(name="W", sub_agents=[*(actor(f"M{n}", after(n), "m") for n in range(5)), actor("Z", forever)]),
+            "loop": lambda: Loop(name="W", sub_agents=[actor("M")], max_iterations=None),
+            "sequence": lambda: Sequential(
+                name="W",
+                sub_agents=[
+                    *(actor(f"M{n}", after(1), "m") for n in range(5)),
+                    actor("Z", forever),
+                ],
+            ),
+            "parallel": lambda: Parallel(
+                name="W",
+                sub_agents=[
+                    *(actor(f"M{n}", after(n), "m") for n in range(5)),
+                    actor("Z", forever),
+                ],
+            ),
         }[workflow]()
         one = Runner(tree).query("q")
         for _ in range(turns):
@@ -96,7 +112,11 @@ def test_a_child_that_is_left_behind_ends_with_its_parent(run, lines, actor, par
                 ended.append(context.agent_name)
 
         child = Sequential(name="C", sub_agents=[actor("D", "d", tidy, "never")])
-        result = await end_of(Runner(Sequential(name="S", sub_agents=[parent(child, reached), actor("Z", "z")])).query("q"))
+        result = await end_of(
+            Runner(
+                Sequential(name="S", sub_agents=[parent(child, reached), actor("Z", "z")])
+            ).query("q")
+        )
         assert result.status is RunStatus.COMPLETED
         assert lines(result)[-2:] == ['A [S,A] assistant "gave up"', 'Z [S,A,Z] assistant "z"']
         assert ended == ["D"]
@@ -114,14 +134,20 @@ def test_the_error_for_which_the_others_were_cancelled_is_the_parallel_s(run, ac
                 raise KeyError("while cleaning up")
 
     async def main():
-        p = Parallel(name="P", on_error="cancel", sub_agents=[Untidy(name="U"), actor("X", after(5), ValueError("broken"))])
+        p = Parallel(
+            name="P",
+            on_error="cancel",
+            sub_agents=[Untidy(name="U"), actor("X", after(5), ValueError("broken"))],
+        )
         result = await end_of(Runner(p).query("q"))
         assert isinstance(result.error, ValueError)
 
     run(main())
 
 
-def test_an_agent_that_does_not_let_itself_be_cancelled_ends_nevertheless_and_nothing_follows(run, actor):
+def test_an_agent_that_does_not_let_itself_be_cancelled_ends_nevertheless_and_nothing_follows(
+    run, actor
+):
     class Refuses(Agent):
         async def run(self, input, context):
             try:
@@ -132,7 +158,12 @@ def test_an_agent_that_does_not_let_itself_be_cancelled_ends_nevertheless_and_no
     async def main():
         never = actor("Z", "never")
         p = Parallel(
-            name="P", on_error="cancel", sub_agents=[Sequential(name="T", sub_agents=[Refuses(name="R"), never]), actor("X", after(5), ValueError("broken"))]
+            name="P",
+            on_error="cancel",
+            sub_agents=[
+                Sequential(name="T", sub_agents=[Refuses(name="R"), never]),
+                actor("X", after(5), ValueError("broken")),
+            ],
         )
         result = await end_of(Runner(p).query("q"))
         assert (result.status, str(result.error), never.inputs) == (RunStatus.FAILED, "broken", [])
@@ -176,7 +207,13 @@ def test_an_agent_that_cancels_its_own_task_has_crashed(run, actor):
         await asyncio.sleep(0)
 
     async def main():
-        result = await end_of(Runner(Parallel(name="P", sub_agents=[actor("A", after(2), cancel, "never"), actor("B", "b")])).query("q"))
+        result = await end_of(
+            Runner(
+                Parallel(
+                    name="P", sub_agents=[actor("A", after(2), cancel, "never"), actor("B", "b")]
+                )
+            ).query("q")
+        )
         assert result.status is RunStatus.FAILED
         assert sorted(event.agent_name for event in result.events) == ["A", "B"]
 

@@ -1,13 +1,34 @@
-"""`run.cancel()` more than once, with a deadline, before the first event and after the last; the timeout of a run; what a cancelled run says of where it stood."""
+"""`run.cancel()` more than once, with a deadline, before the first event and after the last; the
+timeout of a run; what a cancelled run says of where it stood.
+"""
 
 import asyncio
 
 import pytest
 
-from tests.doubles.cancelling import MODES, SAFE, CancelledRun, Door, Player, after, chat, quick, turns, waiting
-from understudy.actors import Parallel, Sequential
-from understudy.runtime import MemoryStore, RunHooks, Runner, RunStatus, ToolCalls, UsageError
-from understudy.runtime.testing import ManualClock
+from offbook.actors import Parallel, Sequential
+from offbook.runtime import (
+    ActorSystem,
+    MemoryStore,
+    RunHooks,
+    Runner,
+    RunStatus,
+    ToolCalls,
+    UsageError,
+)
+from offbook.runtime.testing import ManualClock
+from tests.doubles.cancelling import (
+    MODES,
+    SAFE,
+    CancelledRun,
+    Door,
+    Player,
+    after,
+    chat,
+    quick,
+    turns,
+    waiting,
+)
 
 TIMER_OF_LEASES = 10.0
 
@@ -51,7 +72,9 @@ def test_the_earliest_deadline_counts(run, timeouts):
             assert deadlines(clock) == [3]
             clock.advance(2)
             handles.append(await stage.cancel("after_tools", timeout=2))
-            assert deadlines(clock) == [1], "two seconds from now is later than the one that was set"
+            assert deadlines(clock) == [1], (
+                "two seconds from now is later than the one that was set"
+            )
             clock.advance(1)
             assert [await handle for handle in handles] == [True] * len(handles)
             assert await stage.end() == ["A RunCancelled"]
@@ -62,7 +85,9 @@ def test_the_earliest_deadline_counts(run, timeouts):
 def test_a_deadline_of_a_run_that_comes_to_a_safe_point_is_forgotten(run):
     async def main():
         clock, door = ManualClock(), Door()
-        async with CancelledRun(Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")]), clock=clock) as stage:
+        async with CancelledRun(
+            Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")]), clock=clock
+        ) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel("after_tools", timeout=3)
@@ -98,7 +123,11 @@ def test_immediate_wins(run, first):
         async with CancelledRun(chat("A", after(door, "never"), "a"), clock=clock) as stage:
             await stage.play()
             await door.somebody()
-            handles = [await stage.cancel(first, timeout=3), await stage.cancel("immediate"), await stage.cancel(first)]
+            handles = [
+                await stage.cancel(first, timeout=3),
+                await stage.cancel("immediate"),
+                await stage.cancel(first),
+            ]
             assert [await handle for handle in handles] == [True] * 3
             assert await stage.end() == ["A RunCancelled"]
             assert deadlines(clock) == []
@@ -110,7 +139,9 @@ def test_immediate_wins(run, first):
 def test_of_two_modes_the_one_that_is_satisfied_first_counts(run, order):
     async def main():
         door, slow = Door(), Door()
-        async with CancelledRun(chat("A", after(door, ToolCalls(slow={})), "never", tools=[waiting(slow)])) as stage:
+        async with CancelledRun(
+            chat("A", after(door, ToolCalls(slow={})), "never", tools=[waiting(slow)])
+        ) as stage:
             await stage.play()
             await door.somebody()
             handles = [await stage.cancel(mode) for mode in order]
@@ -127,14 +158,19 @@ def test_whoever_cancels_twice_sees_one_end(run, mode):
     async def main():
         door = Door()
         hooks = Ends()
-        async with CancelledRun(Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")]), hooks=hooks) as stage:
+        async with CancelledRun(
+            Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")]), hooks=hooks
+        ) as stage:
             await stage.play()
             await door.somebody()
             handles = [stage.run.cancel(mode), stage.run.cancel(mode)]
             await turns(5)
             door.open()
             assert [await handle for handle in handles] == [True, True]
-            assert await stage.end() == [*(["A a"] if mode != "immediate" else []), "S RunCancelled"]
+            assert await stage.end() == [
+                *(["A a"] if mode != "immediate" else []),
+                "S RunCancelled",
+            ]
             assert hooks.statuses == ["cancelled"]
             assert await stage.go_on() == [*(["A a"] if mode == "immediate" else []), "B b"]
             assert hooks.statuses == ["cancelled", "completed"]
@@ -155,10 +191,16 @@ class Ends(RunHooks):
 
 @pytest.mark.parametrize("durability", ["interrupt", "step"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_run_that_is_cancelled_before_its_first_event_ends_and_what_was_kept_goes_on(run, mode, durability):
+def test_a_run_that_is_cancelled_before_its_first_event_ends_and_what_was_kept_goes_on(
+    run, mode, durability
+):
     async def main():
         store = MemoryStore()
-        runner = Runner(Sequential(name="S", sub_agents=[Player("A", "a"), Player("B", "b")]), store=store, durability=durability)
+        runner = Runner(
+            Sequential(name="S", sub_agents=[Player("A", "a"), Player("B", "b")]),
+            store=store,
+            durability=durability,
+        )
         one = runner.query("q")
         handle = one.cancel(mode)
         result = await one
@@ -308,7 +350,14 @@ async def _await(one):
 
 
 def places(contexts):
-    return [("/".join(f"{step.kind}:{step.name}" for step in context.address), context.info, context.is_root_cause) for context in contexts]
+    return [
+        (
+            "/".join(f"{step.kind}:{step.name}" for step in context.address),
+            context.info,
+            context.is_root_cause,
+        )
+        for context in contexts
+    ]
 
 
 @pytest.mark.parametrize("store", [True, False])
@@ -317,7 +366,13 @@ def test_a_cancelled_run_says_who_was_at_work(run, store):
         first, second, third = Door(), Door(), Door()
         inner = chat("I", after(first, "never"))
         outer = chat("O", ToolCalls(I={"request": "go"}), tools=[inner.as_tool()])
-        agent = Sequential(name="S", sub_agents=[Player("Z", "z"), Parallel(name="P", sub_agents=[outer, Player("C", second), Player("D", third)])])
+        agent = Sequential(
+            name="S",
+            sub_agents=[
+                Player("Z", "z"),
+                Parallel(name="P", sub_agents=[outer, Player("C", second), Player("D", third)]),
+            ],
+        )
         async with CancelledRun(agent, store=store) as stage:
             await stage.play()
             for door in (first, second, third):
@@ -332,7 +387,10 @@ def test_a_cancelled_run_says_who_was_at_work(run, store):
             ]
             assert result.interrupts == result.error.contexts
             above = result.error.contexts[1].parent
-            assert [above.info, above.parent.info] == ["Parallel workflow interrupted", "Sequential workflow interrupted"]
+            assert [above.info, above.parent.info] == [
+                "Parallel workflow interrupted",
+                "Sequential workflow interrupted",
+            ]
             assert (result.error.run, result.error.agent) == (result.events[-1].run_id, "S")
 
     run(main())
@@ -341,7 +399,9 @@ def test_a_cancelled_run_says_who_was_at_work(run, store):
 def test_a_run_that_ends_between_two_agents_says_who_encloses_them(run):
     async def main():
         door = Door()
-        async with CancelledRun(Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")])) as stage:
+        async with CancelledRun(
+            Sequential(name="S", sub_agents=[Player("A", door, "a"), Player("B", "b")])
+        ) as stage:
             await stage.play()
             await door.somebody()
             await stage.cancel("after_tools")
@@ -349,3 +409,45 @@ def test_a_run_that_ends_between_two_agents_says_who_encloses_them(run):
             assert places((await stage.run).error.contexts) == [("agent:S", "cancelled", True)]
 
     run(main())
+
+
+class Hanging(RunHooks):
+    """`on_run_end` never returns."""
+
+    def __init__(self):
+        self.reached = asyncio.Event()
+
+    async def on_run_end(self, context, result):
+        self.reached.set()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("how", ["cancel", "timeout"])
+def test_a_run_that_was_cancelled_or_timed_out_does_not_wait_for_an_on_run_end_that_hangs(
+    run, caplog, how
+):
+    async def main():
+        clock, door, hooks = ManualClock(), Door(), Hanging()
+        async with ActorSystem(clock=clock) as system:
+            started = Runner(chat("A", after(door, "never")), hooks=hooks, system=system).query(
+                "go", timeout=60 if how == "timeout" else None
+            )
+            waiter = asyncio.ensure_future(_result(started))
+            await door.somebody()
+            if how == "cancel":
+                started.cancel()
+            else:
+                clock.advance(60)
+            await asyncio.wait_for(hooks.reached.wait(), 5)
+            await turns(5)
+            assert not waiter.done()
+            clock.advance(5)
+            result = await asyncio.wait_for(waiter, 5)
+            assert result.status is RunStatus.CANCELLED
+
+    run(main())
+    assert "on_run_end" in caplog.text
+
+
+async def _result(started):
+    return await started

@@ -1,13 +1,25 @@
-"""`run.cancel(mode)` at one agent: in a call of its model, in its tools, while it streams, in an agent of the user's; and how it goes on."""
+"""`run.cancel(mode)` at one agent: in a call of its model, in its tools, while it streams, in an
+agent of the user's; and how it goes on.
+"""
 
 import asyncio
 import threading
 
 import pytest
 
-from tests.doubles.cancelling import MODES, SAFE, CancelledRun, Door, Player, after, chat, quick, waiting
-from understudy.actors import ChatModelAgent, ToolContext, tool
-from understudy.runtime import Message, MessageDelta, ToolCalls, UsageError
+from offbook.actors import ChatModelAgent, ToolContext, tool
+from offbook.runtime import Message, MessageDelta, ToolCalls, UsageError
+from tests.doubles.cancelling import (
+    MODES,
+    SAFE,
+    CancelledRun,
+    Door,
+    Player,
+    after,
+    chat,
+    quick,
+    waiting,
+)
 
 
 def asked(agent):
@@ -96,15 +108,23 @@ def test_after_tools_ends_behind_the_tools_that_the_model_wants(run):
 def test_immediate_cuts_a_tool_short_and_its_call_is_made_again_under_the_same_key(run):
     async def main():
         door = Door()
-        agent = chat("A", ToolCalls(("quick", {}), ("slow", {})), "done", tools=[quick, waiting(door)])
+        agent = chat(
+            "A", ToolCalls(("quick", {}), ("slow", {})), "done", tools=[quick, waiting(door)]
+        )
         async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
-            assert await stage.end() == ["A calls quick calls slow", "A quick: quick done", "A RunCancelled"]
+            assert await stage.end() == [
+                "A calls quick calls slow",
+                "A quick: quick done",
+                "A RunCancelled",
+            ]
             assert door.cut == 1
             door.open()
-            assert await stage.go_on() == ["A slow: slow done", "A done"], "the quick one had completed"
+            assert await stage.go_on() == ["A slow: slow done", "A done"], (
+                "the quick one had completed"
+            )
             assert door.reached == 2
             assert len(set(door.keys)) == 1
             assert asked(agent) == 2
@@ -116,14 +136,21 @@ def test_immediate_cuts_a_tool_short_and_its_call_is_made_again_under_the_same_k
 def test_tools_that_are_under_way_come_to_their_end(run, mode):
     async def main():
         door = Door()
-        agent = chat("A", ToolCalls(("quick", {}), ("slow", {})), "done", tools=[quick, waiting(door)])
+        agent = chat(
+            "A", ToolCalls(("quick", {}), ("slow", {})), "done", tools=[quick, waiting(door)]
+        )
         async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
             door.open()
             assert await handle is True
-            assert await stage.end() == ["A calls quick calls slow", "A quick: quick done", "A slow: slow done", "A RunCancelled"]
+            assert await stage.end() == [
+                "A calls quick calls slow",
+                "A quick: quick done",
+                "A slow: slow done",
+                "A RunCancelled",
+            ]
             assert await stage.go_on() == ["A done"]
             assert (asked(agent), door.reached, door.cut) == (2, 1, 0)
 
@@ -134,14 +161,24 @@ def test_tools_that_are_under_way_come_to_their_end(run, mode):
 def test_of_tools_that_are_called_one_by_one_the_next_one_is_not_begun(run, mode):
     async def main():
         door = Door()
-        agent = chat("A", ToolCalls(("slow", {}), ("quick", {})), "done", tools=[quick, waiting(door)], parallel_tool_calls=False)
+        agent = chat(
+            "A",
+            ToolCalls(("slow", {}), ("quick", {})),
+            "done",
+            tools=[quick, waiting(door)],
+            parallel_tool_calls=False,
+        )
         async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
             door.open()
             assert await handle is True
-            assert await stage.end() == ["A calls slow calls quick", "A slow: slow done", "A RunCancelled"]
+            assert await stage.end() == [
+                "A calls slow calls quick",
+                "A slow: slow done",
+                "A RunCancelled",
+            ]
             assert await stage.go_on() == ["A quick: quick done", "A done"]
             assert door.reached == 1
 
@@ -168,7 +205,11 @@ def test_a_result_that_is_to_come_last_is_kept_while_the_others_are_cut_short(ru
     async def main():
         door, last = Door(), Door()
         last.open()
-        agent = chat("A", ToolCalls(("slow", {}), ("last", {})), tools=[waiting(door), waiting(last, "last", return_directly=True)])
+        agent = chat(
+            "A",
+            ToolCalls(("slow", {}), ("last", {})),
+            tools=[waiting(door), waiting(last, "last", return_directly=True)],
+        )
         async with CancelledRun(agent) as stage:
             await stage.play()
             await door.somebody()
@@ -218,13 +259,19 @@ def test_a_tool_in_a_thread_comes_to_its_end(run, mode):
             assert let_go.wait(10)
             return "unblocked"
 
-        async with CancelledRun(chat("A", ToolCalls(blocking={}), "done", tools=[blocking])) as stage:
+        async with CancelledRun(
+            chat("A", ToolCalls(blocking={}), "done", tools=[blocking])
+        ) as stage:
             await stage.play()
             await asyncio.to_thread(reached.wait, 5)
             handle = await stage.cancel(mode)
             let_go.set()
             assert await handle is True
-            assert await stage.end() == ["A calls blocking", "A blocking: unblocked", "A RunCancelled"]
+            assert await stage.end() == [
+                "A calls blocking",
+                "A blocking: unblocked",
+                "A RunCancelled",
+            ]
             assert await stage.go_on() == ["A done"]
 
     run(main())
@@ -247,7 +294,11 @@ class Streams:
         yield MessageDelta("one")
         await self.door.wait()
         yield MessageDelta("two")
-        yield Message.assistant("one two", ()) if self.last else Message.assistant("", ToolCalls(quick={}).message(iter((1,))).tool_calls)
+        yield (
+            Message.assistant("one two", ())
+            if self.last
+            else Message.assistant("", ToolCalls(quick={}).message(iter((1,))).tool_calls)
+        )
 
 
 def streaming(door, *, last):
@@ -269,7 +320,14 @@ def test_immediate_cuts_a_stream_short_and_it_is_streamed_from_the_beginning(run
     run(main())
 
 
-@pytest.mark.parametrize(("mode", "last", "left"), [("after_model", True, []), ("after_model", False, ["A RunCancelled"]), ("after_tools", True, [])])
+@pytest.mark.parametrize(
+    ("mode", "last", "left"),
+    [
+        ("after_model", True, []),
+        ("after_model", False, ["A RunCancelled"]),
+        ("after_tools", True, []),
+    ],
+)
 def test_a_reply_that_is_being_streamed_is_streamed_to_its_end(run, mode, last, left):
     async def main():
         door = Door()
@@ -279,7 +337,12 @@ def test_a_reply_that_is_being_streamed_is_streamed_to_its_end(run, mode, last, 
             handle = await stage.cancel(mode)
             door.open()
             assert await handle is bool(left)
-            assert await stage.end() == ["A ...one", "A ...two", "A one two" if last else "A calls quick", *left]
+            assert await stage.end() == [
+                "A ...one",
+                "A ...two",
+                "A one two" if last else "A calls quick",
+                *left,
+            ]
 
     run(main())
 
@@ -324,14 +387,20 @@ def test_a_custom_agent_has_no_safe_point_but_its_end(run, mode):
 def test_without_a_store_it_ends_the_same_way_and_cannot_be_resumed(run, mode):
     async def main():
         door = Door()
-        async with CancelledRun(chat("A", ToolCalls(slow={}), "done", tools=[waiting(door)]), store=False) as stage:
+        async with CancelledRun(
+            chat("A", ToolCalls(slow={}), "done", tools=[waiting(door)]), store=False
+        ) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
             door.open()
             assert await handle is True
             assert stage.run.checkpoint_id is None
-            assert await stage.end() == ["A calls slow", *(["A slow: slow done"] if mode != "immediate" else []), "A RunCancelled"]
+            assert await stage.end() == [
+                "A calls slow",
+                *(["A slow: slow done"] if mode != "immediate" else []),
+                "A RunCancelled",
+            ]
             assert len((await stage.run).error.contexts) == 1
             with pytest.raises(UsageError, match="no store"):
                 await stage.go_on(key=stage.run.id)

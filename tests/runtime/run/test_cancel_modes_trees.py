@@ -1,10 +1,24 @@
-"""`run.cancel(mode)` in trees of agents: between the children of workflows, before a transfer's target starts, in a Parallel."""
+"""`run.cancel(mode)` in trees of agents: between the children of workflows, before a transfer's
+target starts, in a Parallel.
+"""
 
 import pytest
 
-from tests.doubles.cancelling import BACK, MODES, SAFE, TO_B, CancelledRun, Door, Player, after, chat, quick, to
-from understudy.actors import DeterministicTransfer, Loop, Parallel, Sequential
-from understudy.runtime import Exit, ToolCalls, TransferToAgent
+from offbook.actors import DeterministicTransfer, Loop, Parallel, Sequential
+from offbook.runtime import Exit, ToolCalls, TransferToAgent
+from tests.doubles.cancelling import (
+    BACK,
+    MODES,
+    SAFE,
+    TO_B,
+    CancelledRun,
+    Door,
+    Player,
+    after,
+    chat,
+    quick,
+    to,
+)
 
 # --- between children ---
 
@@ -15,7 +29,11 @@ def test_the_next_child_is_not_begun(run, kind, mode):
     async def main():
         door = Door()
         subs = [Player("A", door, "a"), Player("B", "b")]
-        flow = Sequential(name="S", sub_agents=subs) if kind == "sequential" else Loop(name="S", sub_agents=subs, max_iterations=1)
+        flow = (
+            Sequential(name="S", sub_agents=subs)
+            if kind == "sequential"
+            else Loop(name="S", sub_agents=subs, max_iterations=1)
+        )
         async with CancelledRun(flow) as stage:
             await stage.play()
             await door.somebody()
@@ -34,7 +52,11 @@ def test_immediate_cuts_the_child_short_that_plays(run, kind):
     async def main():
         door = Door()
         subs = [Player("A", "a"), Player("B", "b1", door, "b2"), Player("C", "c")]
-        flow = Sequential(name="S", sub_agents=subs) if kind == "sequential" else Loop(name="S", sub_agents=subs, max_iterations=1)
+        flow = (
+            Sequential(name="S", sub_agents=subs)
+            if kind == "sequential"
+            else Loop(name="S", sub_agents=subs, max_iterations=1)
+        )
         async with CancelledRun(flow) as stage:
             await stage.play()
             await door.somebody()
@@ -70,7 +92,11 @@ def test_between_the_rounds_of_a_loop_it_ends_and_the_round_is_known_when_it_goe
 def test_behind_the_last_child_there_is_nothing_to_cancel(run, mode, exits):
     async def main():
         door = Door()
-        subs = [Player("A", door, "a", Exit()), Player("B", "never")] if exits else [Player("A", door, "a")]
+        subs = (
+            [Player("A", door, "a", Exit()), Player("B", "never")]
+            if exits
+            else [Player("A", door, "a")]
+        )
         async with CancelledRun(Sequential(name="S", sub_agents=subs)) as stage:
             await stage.play()
             await door.somebody()
@@ -114,7 +140,9 @@ def test_when_a_transfer_is_under_way_the_run_ends_before_its_target(run, mode):
             handle = await stage.cancel(mode)
             door.open()
             assert await handle is True
-            shown = [*TO_B, "S RunCancelled"] if mode == "after_tools" else [TO_B[0], "S RunCancelled"]
+            shown = (
+                [*TO_B, "S RunCancelled"] if mode == "after_tools" else [TO_B[0], "S RunCancelled"]
+            )
             assert await stage.end() == shown
             assert await stage.go_on() == [*TO_B[len(shown) - 1 :], "B b", "C c"]
             assert [len(agent.model.requests) for agent in (a, b)] == [1, 1]
@@ -171,7 +199,10 @@ def test_in_a_parallel_all_come_to_a_safe_point_before_the_run_ends(run, mode):
 def test_in_a_parallel_it_does_not_matter_who_comes_last_to_a_safe_point(run, mode):
     async def main():
         first, second = Door(), Door()
-        a, b = chat("A", after(first, "a")), chat("B", after(second, ToolCalls(quick={})), "b", tools=[quick])
+        a, b = (
+            chat("A", after(first, "a")),
+            chat("B", after(second, ToolCalls(quick={})), "b", tools=[quick]),
+        )
         async with CancelledRun(Parallel(name="P", sub_agents=[a, b])) as stage:
             await stage.play()
             await first.somebody()
@@ -207,7 +238,11 @@ def test_those_that_wait_for_their_turn_in_a_parallel_are_not_begun(run, mode):
 def test_immediate_ends_all_of_a_parallel_and_who_has_finished_does_not_play_again(run):
     async def main():
         first, second = Door(), Door()
-        a, b, c = Player("A", "a1", first, "a2"), Player("B", "b"), chat("C", after(second, "never"), "c")
+        a, b, c = (
+            Player("A", "a1", first, "a2"),
+            Player("B", "b"),
+            chat("C", after(second, "never"), "c"),
+        )
         async with CancelledRun(Parallel(name="P", sub_agents=[a, b, c])) as stage:
             await stage.play()
             await first.somebody()
@@ -221,10 +256,14 @@ def test_immediate_ends_all_of_a_parallel_and_who_has_finished_does_not_play_aga
 
 
 @pytest.mark.parametrize("mode", SAFE)
-def test_if_all_others_have_ended_a_run_that_waits_for_something_is_interrupted_and_not_cancelled(run, mode):
+def test_if_all_others_have_ended_a_run_that_waits_for_something_is_interrupted_and_not_cancelled(
+    run, mode
+):
     async def main():
         door = Door()
-        async with CancelledRun(Parallel(name="P", sub_agents=[Player("A", "ask"), Player("B", door, "b")])) as stage:
+        async with CancelledRun(
+            Parallel(name="P", sub_agents=[Player("A", "ask"), Player("B", door, "b")])
+        ) as stage:
             await stage.play()
             await door.somebody()
             handle = await stage.cancel(mode)
@@ -239,13 +278,18 @@ def test_if_all_others_have_ended_a_run_that_waits_for_something_is_interrupted_
 def test_what_waits_for_something_waits_on_when_the_run_is_cancelled_beside_it(run):
     async def main():
         door = Door()
-        async with CancelledRun(Parallel(name="P", sub_agents=[Player("A", "ask"), Player("B", door, "b")])) as stage:
+        async with CancelledRun(
+            Parallel(name="P", sub_agents=[Player("A", "ask"), Player("B", door, "b")])
+        ) as stage:
             await stage.play()
             await door.somebody()
             assert await stage.run.cancel() is True
             assert await stage.end() == ["P RunCancelled"]
             contexts = (await stage.run).error.contexts
-            assert [(context.info, context.address[-1].name) for context in contexts] == [("A?", "A"), ("cancelled", "B")]
+            assert [(context.info, context.address[-1].name) for context in contexts] == [
+                ("A?", "A"),
+                ("cancelled", "B"),
+            ]
             door.open()
             assert await stage.go_on(targets={}) == ["B b", "P waits for A?"]
             (context,) = (await stage.run).interrupts

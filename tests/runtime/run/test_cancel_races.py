@@ -1,18 +1,22 @@
-"""A run is cancelled while its supervisor writes to a store: what agents do meanwhile is neither lost nor done again."""
+"""A run is cancelled while its supervisor writes to a store: what agents do meanwhile is neither
+lost nor done again.
+"""
 
 import asyncio
 
 import pytest
 
+from offbook.actors import Agent, ChatModelAgent, Parallel, Sequential, ToolContext, tool
+from offbook.runtime import ActorSystem, AgentEvent, MemoryStore, Runner, ScriptedModel, ToolCalls
 from tests.doubles.cancelling import Door, Player, chat, line_of, turns
 from tests.doubles.held_stores import HeldStore, soon
 from tests.doubles.watched_stores import WatchedStore
-from understudy.actors import Agent, ChatModelAgent, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import ActorSystem, AgentEvent, MemoryStore, Runner, ScriptedModel, ToolCalls
 
 
 class Held(WatchedStore):
-    """A store whose writes wait at a door, if there is one: those of records and of what says that an interrupt was answered."""
+    """A store whose writes wait at a door, if there is one: those of records and of what says that
+    an interrupt was answered.
+    """
 
     def __init__(self):
         super().__init__()
@@ -42,7 +46,11 @@ class Steps(Agent):
 
 
 async def cancelled_while_writing(agent, first, second, durability, mode="immediate"):
-    """What was shown before and behind the cancel. It comes while the first event is being written; what is behind the second door happens meanwhile."""
+    """What was shown before and behind the cancel.
+
+    It comes while the first event is being written; what is behind the second door happens
+    meanwhile.
+    """
     store = Held()
     async with ActorSystem() as system:
         runner = Runner(agent, system=system, store=store, durability=durability)
@@ -85,7 +93,13 @@ def test_what_an_agent_has_said_by_then_is_said_once(run, durability, mode):
     async def main():
         first, second = Door(), Door()
         b = Sequential(name="S", sub_agents=[Player("B", second, "b1", "b2"), Player("C", "c")])
-        shown, rest = await cancelled_while_writing(Parallel(name="P", sub_agents=[Player("A", first, "a"), b]), first, second, durability, mode)
+        shown, rest = await cancelled_while_writing(
+            Parallel(name="P", sub_agents=[Player("A", first, "a"), b]),
+            first,
+            second,
+            durability,
+            mode,
+        )
         assert sorted([*shown, *rest]) == ["A a", "B b1", "B b2", "C c"]
 
     run(main())
@@ -95,7 +109,12 @@ def test_g08_what_an_agent_has_done_by_then_is_done_once(run, durability):
     async def main():
         first, second = Door(), Door()
         steps = Steps("B", second)
-        shown, rest = await cancelled_while_writing(Parallel(name="P", sub_agents=[Player("A", first, "a"), steps]), first, second, durability)
+        shown, rest = await cancelled_while_writing(
+            Parallel(name="P", sub_agents=[Player("A", first, "a"), steps]),
+            first,
+            second,
+            durability,
+        )
         assert sorted([*shown, *rest]) == ["A a", "B made 1"]
         assert steps.made == 1
 
@@ -127,7 +146,9 @@ def test_what_a_cancelled_run_says_that_it_waits_for_can_be_answered(run, durabi
         return f"{what}: {context.interrupt(what)}"
 
     async def main():
-        agent = chat("A", ToolCalls(("ask", {"what": "one"}), ("ask", {"what": "two"})), "done", tools=[ask])
+        agent = chat(
+            "A", ToolCalls(("ask", {"what": "one"}), ("ask", {"what": "two"})), "done", tools=[ask]
+        )
         runner = Runner(agent, store=MemoryStore(), durability=durability)
         one = runner.query("q")
         first, second = (await one).interrupts
@@ -135,17 +156,30 @@ def test_what_a_cancelled_run_says_that_it_waits_for_can_be_answered(run, durabi
         async for _ in again:
             again.cancel()
         waiting = (await again).error.contexts
-        assert [(context.info, context.address) for context in waiting if context.info != "cancelled"] == [("two", second.address)]
-        lines = await _lines(runner.resume(one.checkpoint_id, {context.id: "2" for context in waiting if context.info != "cancelled"}))
+        assert [
+            (context.info, context.address) for context in waiting if context.info != "cancelled"
+        ] == [("two", second.address)]
+        lines = await _lines(
+            runner.resume(
+                one.checkpoint_id,
+                {context.id: "2" for context in waiting if context.info != "cancelled"},
+            )
+        )
         assert lines == ["A ask: two: 2", "A done"]
 
     run(main())
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before the store has done it", "before the store has answered"])
+@pytest.mark.parametrize(
+    "after", [False, True], ids=["before the store has done it", "before the store has answered"]
+)
 @pytest.mark.parametrize("who", ["its caller", "its consumer"])
-def test_a_call_that_the_model_wants_is_not_begun_by_a_run_that_is_cancelled_while_that_is_written(run, who, after):
-    """Its result would be recorded nowhere, and whoever goes on with the run would make it once more."""
+def test_a_call_that_the_model_wants_is_not_begun_by_a_run_that_is_cancelled_while_that_is_written(
+    run, who, after
+):
+    """Its result would be recorded nowhere, and whoever goes on with the run would make it once
+    more.
+    """
     paid = []
 
     @tool
@@ -154,10 +188,16 @@ def test_a_call_that_the_model_wants_is_not_begun_by_a_run_that_is_cancelled_whi
         return "paid"
 
     async def main():
-        store, agent = HeldStore(), ChatModelAgent(name="A", model=ScriptedModel([ToolCalls(("pay", {})), "done"]), tools=[pay])
+        store, agent = (
+            HeldStore(),
+            ChatModelAgent(
+                name="A", model=ScriptedModel([ToolCalls(("pay", {})), "done"]), tools=[pay]
+            ),
+        )
         async with ActorSystem() as system:
             runner = Runner(agent, system=system, store=store, durability="step")
-            gate = store.hold("append", "journal:", after=after, skip=1)  # behind the record with which it begins
+            # Behind the record with which it begins.
+            gate = store.hold("append", "journal:", after=after, skip=1)
             play = runner.query("go")
             consumer = asyncio.create_task(soon(play))
             await soon(gate.reached.wait())
@@ -168,8 +208,13 @@ def test_a_call_that_the_model_wants_is_not_begun_by_a_run_that_is_cancelled_whi
                 await asyncio.gather(consumer, return_exceptions=True)
             gate.open()
             await soon(asyncio.gather(consumer, return_exceptions=True))
-            assert ((await play).status, paid) == ("cancelled" if who == "its caller" else "drained", [])
-            (again,) = [runner.resume(play.id)] if who == "its caller" else await soon(runner.recover())
+            assert ((await play).status, paid) == (
+                "cancelled" if who == "its caller" else "drained",
+                [],
+            )
+            (again,) = (
+                [runner.resume(play.id)] if who == "its caller" else await soon(runner.recover())
+            )
             assert ((await soon(again)).final_output, paid) == ("done", ["once"])
 
     run(main())

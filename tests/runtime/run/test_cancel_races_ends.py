@@ -1,13 +1,25 @@
-"""Runs that are cancelled, drained or left at awkward moments: while they are opened or kept, twice, with a consumer that does not read, with tools under way."""
+"""Runs that are cancelled, drained or left at awkward moments: while they are opened or kept,
+twice, with a consumer that does not read, with tools under way.
+"""
 
 import asyncio
 
 import pytest
 
+from offbook.actors import Agent, ChatModelAgent, ToolContext, tool
+from offbook.runtime import (
+    ActorSystem,
+    AgentEvent,
+    MemoryStore,
+    Message,
+    RunHooks,
+    Runner,
+    ScriptedModel,
+    StoreError,
+    ToolCall,
+)
+from offbook.runtime.testing import ManualClock
 from tests.doubles.held_stores import Echo, Gate, HeldStore, beside, echoing, soon, turns
-from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, AgentEvent, MemoryStore, Message, RunHooks, Runner, ScriptedModel, StoreError, ToolCall
-from understudy.runtime.testing import ManualClock
 
 
 async def ended(play):
@@ -33,7 +45,9 @@ def test_one_that_cannot_begin_ends_though_it_is_cancelled_as_well(run, how, whe
         else:
             store.fail("append", "journal")
             gate = store.hold("claim")
-        play = Runner(echoing(), system=system, store=store, durability="step").query("x", timeout=60)
+        play = Runner(echoing(), system=system, store=store, durability="step").query(
+            "x", timeout=60
+        )
         await soon(gate.reached.wait())
         draining = None
         if how == "cancel":
@@ -44,7 +58,7 @@ def test_one_that_cannot_begin_ends_though_it_is_cancelled_as_well(run, how, whe
             draining = asyncio.create_task(system.drain(5))
         await turns()
         gate.open()
-        assert await ended(play) in ("cancelled", StoreError)
+        assert await ended(play) in ("drained" if how == "drain" else "cancelled", StoreError)
         if draining is not None:
             assert (await soon(draining)).drained
         await turns()
@@ -54,14 +68,19 @@ def test_one_that_cannot_begin_ends_though_it_is_cancelled_as_well(run, how, whe
     run(main())
 
 
-@pytest.mark.parametrize("held", ["append journal", "put open", "remove journal", "remove open", "leave open"])
+@pytest.mark.parametrize(
+    "held", ["append journal", "put open", "remove journal", "remove open", "leave open"]
+)
 @pytest.mark.parametrize("session", [False, True], ids=["alone", "in a session"])
 def test_one_that_is_cancelled_twice_before_it_has_begun_leaves_nothing(run, held, session):
     """The second time must not cut short what is done to leave nothing."""
 
     async def main():
         store = HeldStore()
-        begin, end = store.hold("append", "journal"), store.hold(*held.split()) if not held.startswith("append") else None
+        begin, end = (
+            store.hold("append", "journal"),
+            store.hold(*held.split()) if not held.startswith("append") else None,
+        )
         runner = Runner(echoing(), store=store, durability="step")
         play = (runner.session("s") if session else runner).query("x")
         await turns()
@@ -114,11 +133,17 @@ def test_one_that_is_left_leaves_no_timer(run):
     async def main():
         clock, model = ManualClock(), Echo()
         async with ActorSystem(clock=clock) as system:
-            play = Runner(echoing(model), system=system, store=MemoryStore(), durability="step").session("s").query("wait", timeout=500)
+            play = (
+                Runner(echoing(model), system=system, store=MemoryStore(), durability="step")
+                .session("s")
+                .query("wait", timeout=500)
+            )
             await model.asked.wait()
             play.cancel("after_tools", timeout=100)
             await turns()
-        assert (await soon(play)).status == "cancelled", "it had not come to a safe point, and its caller wanted it to end"
+        assert (await soon(play)).status == "cancelled", (
+            "it had not come to a safe point, and its caller wanted it to end"
+        )
         assert clock.pending == ()
 
     run(main())
@@ -162,8 +187,12 @@ def pair(inner, work, **options):
         return "seen"
 
     helper = ChatModelAgent(name="Helper", model=inner, tools=[look]).as_tool()
-    calls = Message.assistant("", (ToolCall("c1", "Helper", '{"request": "help"}'), ToolCall("c2", work.name, "{}")))
-    return ChatModelAgent(name="A", model=ScriptedModel([calls, "done"]), tools=[helper, work], **options)
+    calls = Message.assistant(
+        "", (ToolCall("c1", "Helper", '{"request": "help"}'), ToolCall("c2", work.name, "{}"))
+    )
+    return ChatModelAgent(
+        name="A", model=ScriptedModel([calls, "done"]), tools=[helper, work], **options
+    )
 
 
 @pytest.mark.parametrize("end", ["interrupts", "fails", "is held back", "answers"])
@@ -205,7 +234,10 @@ class Casts(Agent):
     """Waits at its gate, then lets another one play."""
 
     def __init__(self, gate):
-        super().__init__(name="Helper", sub_agents=[ChatModelAgent(name="Below", model=ScriptedModel(["below"] * 2))])
+        super().__init__(
+            name="Helper",
+            sub_agents=[ChatModelAgent(name="Below", model=ScriptedModel(["below"] * 2))],
+        )
         self.gate = gate
 
     async def run(self, input, context):
@@ -230,8 +262,17 @@ def three(gates, made):
         return "other"
 
     helper = Casts(gates["helper"]).as_tool()
-    calls = Message.assistant("", (ToolCall("c1", "Helper", '{"request": "help"}'), ToolCall("c2", "work", "{}"), ToolCall("c3", "other", "{}")))
-    return ChatModelAgent(name="A", model=ScriptedModel([calls, "done"]), tools=[helper, work, other])
+    calls = Message.assistant(
+        "",
+        (
+            ToolCall("c1", "Helper", '{"request": "help"}'),
+            ToolCall("c2", "work", "{}"),
+            ToolCall("c3", "other", "{}"),
+        ),
+    )
+    return ChatModelAgent(
+        name="A", model=ScriptedModel([calls, "done"]), tools=[helper, work, other]
+    )
 
 
 def test_a_result_that_is_on_its_way_into_the_store_is_not_lost(run):

@@ -1,12 +1,14 @@
-"""`coalesce_deltas`: pieces of one message that a slow consumer has not taken yet go together to it."""
+"""`coalesce_deltas`: pieces of one message that a slow consumer has not taken yet go together to
+it.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent, Parallel
-from understudy.runtime import AgentEvent, Message, MessageDelta, Runner
-from understudy.runtime.data.chat import ToolCallDelta
+from offbook.actors import Agent, ChatModelAgent, Parallel
+from offbook.runtime import AgentEvent, Message, MessageDelta, Runner
+from offbook.runtime.data.chat import ToolCallDelta
 
 
 class Streams:
@@ -31,7 +33,9 @@ WORDS = [MessageDelta(f"{number} ") for number in range(1000)]
 
 async def slow_consumer(model, **options):
     events = []
-    async for event in Runner(ChatModelAgent(name="a", model=model), streaming=True, **options).query("go"):
+    async for event in Runner(
+        ChatModelAgent(name="a", model=model), streaming=True, **options
+    ).query("go"):
         if not events:
             await model.done.wait()
         events.append(event)
@@ -42,7 +46,9 @@ def test_a_slow_consumer_gets_the_rest_of_a_message_together(run):
     async def main():
         events = await slow_consumer(Streams(WORDS))
         deltas = [event for event in events if event.delta is not None]
-        assert "".join(event.delta.content for event in deltas) == "".join(piece.content for piece in WORDS)
+        assert "".join(event.delta.content for event in deltas) == "".join(
+            piece.content for piece in WORDS
+        )
         assert len(deltas) == 65, "as many as may wait, and the one that it was slow over"
         assert [event.seq for event in events] == [*range(1, len(events) + 1)]
         assert events[-1].message.text == "".join(piece.content for piece in WORDS)
@@ -52,7 +58,13 @@ def test_a_slow_consumer_gets_the_rest_of_a_message_together(run):
 
 def test_a_consumer_that_keeps_up_gets_each_piece(run):
     async def main():
-        seen = [event.delta async for event in Runner(ChatModelAgent(name="a", model=Streams(WORDS)), streaming=True).query("go") if event.delta]
+        seen = [
+            event.delta
+            async for event in Runner(
+                ChatModelAgent(name="a", model=Streams(WORDS)), streaming=True
+            ).query("go")
+            if event.delta
+        ]
         assert seen == WORDS
 
     run(main())
@@ -69,7 +81,11 @@ def test_without_coalesce_deltas_each_piece_is_an_event(run):
 def test_a_small_event_buffer_makes_the_run_wait_as_before(run, until):
     async def main():
         model = Streams(WORDS)
-        events = aiter(Runner(ChatModelAgent(name="a", model=model), streaming=True, event_buffer=4).query("go"))
+        events = aiter(
+            Runner(ChatModelAgent(name="a", model=model), streaming=True, event_buffer=4).query(
+                "go"
+            )
+        )
         await anext(events)
         for _ in range(100):
             await asyncio.sleep(0)
@@ -91,25 +107,39 @@ def test_reasoning_and_pieces_of_calls_stay_in_their_order(run):
     async def main():
         deltas = [event.delta for event in await slow_consumer(Streams(pieces)) if event.delta]
         assert len(deltas) < 100
-        assert "".join(delta.content for delta in deltas) == "".join(piece.content for piece in pieces)
-        assert "".join(delta.reasoning for delta in deltas) == "".join(piece.reasoning for piece in pieces)
-        assert [call for delta in deltas for call in delta.tool_calls] == [call for piece in pieces for call in piece.tool_calls]
+        assert "".join(delta.content for delta in deltas) == "".join(
+            piece.content for piece in pieces
+        )
+        assert "".join(delta.reasoning for delta in deltas) == "".join(
+            piece.reasoning for piece in pieces
+        )
+        assert [call for delta in deltas for call in delta.tool_calls] == [
+            call for piece in pieces for call in piece.tool_calls
+        ]
 
     run(main())
 
 
 def test_pieces_of_two_agents_do_not_mix(run):
     async def main():
-        models = [Streams([MessageDelta(f"{name}{number} ") for number in range(300)]) for name in "xy"]
-        agents = [ChatModelAgent(name=name, model=model) for name, model in zip("xy", models, strict=True)]
+        models = [
+            Streams([MessageDelta(f"{name}{number} ") for number in range(300)]) for name in "xy"
+        ]
+        agents = [
+            ChatModelAgent(name=name, model=model) for name, model in zip("xy", models, strict=True)
+        ]
         texts, first = {"x": "", "y": ""}, True
-        async for event in Runner(Parallel(name="p", sub_agents=agents), streaming=True).query("go"):
+        async for event in Runner(Parallel(name="p", sub_agents=agents), streaming=True).query(
+            "go"
+        ):
             if first:
                 first = False
                 await asyncio.gather(*(model.done.wait() for model in models))
             if event.delta is not None:
                 texts[event.agent_name] += event.delta.content
-        assert texts == {name: "".join(f"{name}{number} " for number in range(300)) for name in "xy"}
+        assert texts == {
+            name: "".join(f"{name}{number} " for number in range(300)) for name in "xy"
+        }
 
     run(main())
 

@@ -9,14 +9,16 @@ import tracemalloc
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent, Parallel, tool
-from understudy.runtime import ActorSystem, AgentEvent, MemoryStore, Message, Runner, ToolCall
+from offbook.actors import Agent, ChatModelAgent, Parallel, tool
+from offbook.runtime import ActorSystem, AgentEvent, MemoryStore, Message, Runner, ToolCall
 
 
 class CallsThree:
     async def generate(self, request):
         if request.tools and request.messages[-1].role != "tool":
-            return Message.assistant("", tuple(ToolCall(f"c{number}", "slow", "{}") for number in range(3)))
+            return Message.assistant(
+                "", tuple(ToolCall(f"c{number}", "slow", "{}") for number in range(3))
+            )
         return Message.assistant("done")
 
 
@@ -57,16 +59,28 @@ def ours_in_cycles(work):
         gc.set_debug(gc.DEBUG_SAVEALL)
         work()
         gc.collect()
-        return sorted({type(one).__name__ for one in gc.garbage if type(one).__module__.startswith("understudy.")})
+        return sorted(
+            {
+                type(one).__name__
+                for one in gc.garbage
+                if type(one).__module__.startswith("offbook.")
+            }
+        )
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
 
 
-@pytest.mark.parametrize("team", [lambda: talker(), lambda: Parallel(name="p", sub_agents=[talker("a"), talker("b")])], ids=["one", "parallel"])
+@pytest.mark.parametrize(
+    "team",
+    [lambda: talker(), lambda: Parallel(name="p", sub_agents=[talker("a"), talker("b")])],
+    ids=["one", "parallel"],
+)
 def test_g05_a_finished_run_leaves_nothing_to_the_garbage_collector(team):
-    """Under many live runs, the collector costs more than the runs: what a run was made of goes when its last reference goes."""
+    """Under many live runs, the collector costs more than the runs: what a run was made of goes
+    when its last reference goes.
+    """
     with asyncio.Runner() as loop:
 
         async def once(runner):
@@ -84,7 +98,9 @@ def test_g05_a_run_that_was_resumed_leaves_nothing_to_the_garbage_collector():
         return "done"
 
     with asyncio.Runner() as loop:
-        runner = Runner(ChatModelAgent(name="a", model=CallsThree(), tools=[slow]), store=MemoryStore())
+        runner = Runner(
+            ChatModelAgent(name="a", model=CallsThree(), tools=[slow]), store=MemoryStore()
+        )
 
         async def once():
             run = runner.query("go")
@@ -98,7 +114,9 @@ def test_g05_a_run_that_was_resumed_leaves_nothing_to_the_garbage_collector():
 def test_g05_a_run_in_a_system_leaves_no_actor(run):
     async def main():
         async with ActorSystem() as system:
-            runner = Runner(Parallel(name="p", sub_agents=[talker("a"), talker("b")]), system=system)
+            runner = Runner(
+                Parallel(name="p", sub_agents=[talker("a"), talker("b")]), system=system
+            )
             async for _ in runner.query("go"):
                 assert system.stats().actors > 0
             assert system.stats().actors == 0
@@ -108,7 +126,7 @@ def test_g05_a_run_in_a_system_leaves_no_actor(run):
 
 @pytest.mark.parametrize("how", ["finished", "cancelled", "failed", "left"])
 def test_g05_memory_returns(run, how, caplog):
-    caplog.set_level(logging.CRITICAL, logger="understudy")  # pytest keeps each line
+    caplog.set_level(logging.CRITICAL, logger="offbook")  # pytest keeps each line
 
     class Speaks(Agent):
         async def run(self, input, context):
@@ -137,12 +155,16 @@ def test_g05_memory_returns(run, how, caplog):
             await settle(system)
             gc.collect()
             tracemalloc.start()
-            before = tracemalloc.get_traced_memory()[0]
-            for _ in range(300):
-                await once(runner)
-            await settle(system)
-            gc.collect()
-            grown = tracemalloc.get_traced_memory()[0] - before
+            # A leak grows in each round; what other code of the process allocates once does not.
+            for _ in range(3):
+                before = tracemalloc.get_traced_memory()[0]
+                for _ in range(300):
+                    await once(runner)
+                await settle(system)
+                gc.collect()
+                grown = tracemalloc.get_traced_memory()[0] - before
+                if grown < 60_000:
+                    break
             tracemalloc.stop()
             assert grown < 60_000, grown
 

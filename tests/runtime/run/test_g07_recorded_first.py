@@ -1,11 +1,13 @@
-"""G7: an event is recorded before it is shown: whoever starts to play after the consumer has seen an event finds it in its history."""
+"""G7: an event is recorded before it is shown: whoever starts to play after the consumer has seen
+an event finds it in its history.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.actors import Agent
-from understudy.runtime import AgentEvent, Runner
+from offbook.actors import Agent
+from offbook.runtime import AgentEvent, Runner
 
 
 class Child(Agent):

@@ -1,12 +1,14 @@
-"""G10, in runs: a slow consumer slows its run; one that goes away cancels it; nothing grows without a bound."""
+"""G10, in runs: a slow consumer slows its run; one that goes away cancels it; nothing grows without
+a bound.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.actors import Agent, Parallel
-from understudy.runtime import ActorSystem, AgentEvent, Runner
-from understudy.runtime.testing import ManualClock
+from offbook.actors import Agent, Parallel
+from offbook.runtime import ActorSystem, AgentEvent, Runner
+from offbook.runtime.testing import ManualClock
 
 
 class Endless(Agent):
@@ -31,7 +33,8 @@ def test_g10_a_slow_consumer_slows_its_run(run, buffer, lanes):
             taken += 1
             for _ in range(20):
                 await asyncio.sleep(0)  # every chance to run ahead
-            # What was taken, what fits into the buffer, one that is being shown, and one that each agent has in hand.
+            # What was taken, what fits into the buffer, one that is being shown, and one that each
+            # agent has in hand.
             assert sum(agent.said for agent in agents) <= taken + buffer + 1 + lanes
             if taken == 50:
                 break

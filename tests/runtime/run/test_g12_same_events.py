@@ -1,4 +1,6 @@
-"""G12: the same definitions, inputs and model replies give the same events in the same order, parallel lanes included."""
+"""G12: the same definitions, inputs and model replies give the same events in the same order,
+parallel lanes included.
+"""
 
 import asyncio
 import gc
@@ -7,8 +9,8 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.actors import Agent, Loop, Parallel, Sequential
-from understudy.runtime import ActorSystem, AgentEvent, BreakLoop, Exit, Runner
+from offbook.actors import Agent, Loop, Parallel, Sequential
+from offbook.runtime import ActorSystem, AgentEvent, BreakLoop, Exit, Runner
 
 
 class Scripted(Agent):
@@ -34,7 +36,10 @@ class Scripted(Agent):
                 yield AgentEvent.say(f"{number} after {len(input.messages)}")
 
 
-SCRIPTS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["say", "say", "say", "burn", "break", "exit"])), max_size=5)
+SCRIPTS = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from(["say", "say", "say", "burn", "break", "exit"])),
+    max_size=5,
+)
 
 
 def trees(depth):
@@ -62,7 +67,16 @@ async def play(agent, disturb):
         result = await Runner(agent, system=system).query("go")
         if disturbing is not None:
             disturbing.cancel()
-    return [(event.seq, event.agent_name, event.run_path, event.message and event.message.text, event.action) for event in result.events], result.status
+    return [
+        (
+            event.seq,
+            event.agent_name,
+            event.run_path,
+            event.message and event.message.text,
+            event.action,
+        )
+        for event in result.events
+    ], result.status
 
 
 async def _disturb():
@@ -81,5 +95,11 @@ def test_g12_any_tree_gives_the_same_events_twice(tree):
 
 
 def test_g12_a_hundred_lanes_give_the_same_events_however_long_each_takes():
-    agent = Parallel(name="p", sub_agents=[Scripted(f"a{number}", [(number % 3, "burn"), (1, "say"), (number % 2, "say")]) for number in range(100)])
+    agent = Parallel(
+        name="p",
+        sub_agents=[
+            Scripted(f"a{number}", [(number % 3, "burn"), (1, "say"), (number % 2, "say")])
+            for number in range(100)
+        ],
+    )
     assert asyncio.run(play(agent, disturb=False)) == asyncio.run(play(agent, disturb=True))

@@ -2,12 +2,17 @@
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Sequential
-from understudy.runtime import Runner, ScriptedModel
+from offbook.actors import ChatModelAgent, Sequential
+from offbook.runtime import Runner, ScriptedModel
 
 
 def tree():
-    return Sequential(name="S", sub_agents=[ChatModelAgent(name=name, model=ScriptedModel([f"{name} says so"])) for name in "AB"])
+    return Sequential(
+        name="S",
+        sub_agents=[
+            ChatModelAgent(name=name, model=ScriptedModel([f"{name} says so"])) for name in "AB"
+        ],
+    )
 
 
 def test_a_loop_over_a_run_may_be_written_twice():
@@ -59,5 +64,11 @@ def test_leaving_the_second_one_early_does_nothing():
 
 @pytest.mark.parametrize("kind", [tuple, list])
 def test_what_failed_is_shown_again_too(kind):
-    run = Runner(ChatModelAgent(name="A", model=ScriptedModel([ConnectionError("down")]))).query("go")
-    assert [type(event.error) for event in kind(run)] == [type(event.error) for event in kind(run)] == [ConnectionError]
+    run = Runner(ChatModelAgent(name="A", model=ScriptedModel([ConnectionError("down")]))).query(
+        "go"
+    )
+    assert (
+        [type(event.error) for event in kind(run)]
+        == [type(event.error) for event in kind(run)]
+        == [ConnectionError]
+    )

@@ -7,8 +7,18 @@ import sys
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Sequential, ToolContext, tool
-from understudy.runtime import ActorSystem, FailoverModel, LogContext, MemoryStore, RetryModel, Runner, ScriptedModel, ToolCalls
+from offbook.actors import ChatModelAgent, Sequential, ToolContext, tool
+from offbook.runtime import (
+    ActorSystem,
+    FailoverModel,
+    LogContext,
+    MemoryStore,
+    RetryModel,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    UsageError,
+)
 
 mine = logging.getLogger("program")
 
@@ -29,21 +39,44 @@ async def no_time(seconds):
 
 @pytest.fixture
 def lines(caplog):
-    """The lines of this package, as the program has them that listens to all: level, logger, text."""
-    caplog.set_level(logging.DEBUG, logger="understudy")
-    return lambda level=logging.DEBUG: [record for record in caplog.records if record.name.startswith("understudy.") and record.levelno >= level]
+    """The lines of this package, as the program has them that listens to all: level, logger,
+    text.
+    """
+    caplog.set_level(logging.DEBUG, logger="offbook")
+    return lambda level=logging.DEBUG: [
+        record
+        for record in caplog.records
+        if record.name.startswith("offbook.") and record.levelno >= level
+    ]
 
 
-def test_a_failed_run_is_a_warning_with_what_failed_and_where(run, lines):
+def test_a_run_that_the_programs_code_failed_is_an_error_with_its_traceback_and_where(run, lines):
     async def main():
-        return await Runner(chat("Roofer", ToolCalls(leak={}), tools=[leak], on_tool_error="raise"), store=MemoryStore()).session("s1").query("q", run_id="r1")
+        return (
+            await Runner(
+                chat("Roofer", ToolCalls(leak={}), tools=[leak], on_tool_error="raise"),
+                store=MemoryStore(),
+            )
+            .session("s1")
+            .query("q", run_id="r1")
+        )
 
     run(main())
     (record,) = lines(logging.WARNING)
     text = record.getMessage()
-    assert (record.levelname, record.name) == ("WARNING", "understudy.run")
+    assert (record.levelname, record.name) == (
+        "ERROR",
+        "offbook.run",
+    )  # the program's own bug, for error trackers
+    assert "the roof leaks" in str(record.exc_info[1])
     assert (record.run_id, record.agent, record.session_id) == ("r1", "Roofer", "s1")
-    for part in ("Run r1 of Roofer has failed", "at agent Roofer", f"leak ({__file__}:", "ToolError", "the roof leaks"):
+    for part in (
+        "Run r1 of Roofer has failed",
+        "at agent Roofer",
+        f"leak ({__file__}:",
+        "ToolError",
+        "the roof leaks",
+    ):
         assert part in text
 
 
@@ -52,7 +85,9 @@ def test_the_failed_agent_of_a_team_is_named(run, lines):
         raise ConnectionError("gone")
 
     async def main():
-        return await Runner(Sequential(name="Team", sub_agents=[chat("First", "one"), chat("Second", broken)])).query("q")
+        return await Runner(
+            Sequential(name="Team", sub_agents=[chat("First", "one"), chat("Second", broken)])
+        ).query("q")
 
     run(main())
     (record,) = lines(logging.WARNING)
@@ -61,16 +96,67 @@ def test_the_failed_agent_of_a_team_is_named(run, lines):
     assert record.agent == "Second"
 
 
-def test_what_a_tool_raises_is_an_info_with_its_traceback(run, lines):
+def test_what_a_tool_raises_is_a_warning_with_its_traceback(run, lines):
     async def main():
-        return await Runner(chat("A", ToolCalls(leak={}), "done", tools=[leak]), store=MemoryStore()).query("q", run_id="r1")
+        return await Runner(
+            chat("A", ToolCalls(leak={}), "done", tools=[leak]), store=MemoryStore()
+        ).query("q", run_id="r1")
 
     assert run(main()).text == "done"
     (record,) = lines(logging.INFO)
-    assert (record.levelname, record.name, record.run_id, record.agent) == ("INFO", "understudy.tools", "r1", "A")
+    assert (record.levelname, record.name, record.run_id, record.agent) == (
+        "WARNING",
+        "offbook.tools",
+        "r1",
+        "A",
+    )
+    assert "of run r1" in record.getMessage()
     assert record.exc_info[0] is ValueError
     assert record.exc_info[2].tb_next is not None
     assert "the roof leaks" in record.getMessage()
+
+
+def test_a_result_that_cannot_be_serialised_and_a_predicate_that_raises_are_warnings(run, lines):
+    def leaks(context, arguments):
+        raise ValueError("the roof leaks")
+
+    @tool(needs_approval=leaks)
+    def odd() -> object:
+        """Return what is no data."""
+        return object()
+
+    async def main():
+        runner = Runner(chat("A", ToolCalls(odd={}), "done", tools=[odd]), store=MemoryStore())
+        result = await runner.query("q", run_id="r1")
+        return await runner.approve(result.interrupts[0])
+
+    assert run(main()).text == "done"
+    predicate, result = lines(logging.WARNING)
+    assert "needs_approval of tool odd has failed" in predicate.getMessage()
+    assert "cannot be JSON" in result.getMessage()
+    for record in (predicate, result):
+        assert record.run_id == "r1"
+        assert "of run r1" in record.getMessage()
+
+
+def test_an_interrupt_that_no_store_keeps_is_a_warning(run, lines):
+    @tool
+    def ask(context: ToolContext) -> str:
+        """Ask."""
+        return context.interrupt("sure?")
+
+    async def main():
+        runner = Runner(chat("A", ToolCalls(ask={}), tools=[ask]))
+        interrupted = runner.query("q")
+        await interrupted
+        with pytest.raises(UsageError, match="A run without a store has none"):
+            runner.resume(interrupted.checkpoint_id)
+        return interrupted.id
+
+    run_id = run(main())
+    (record,) = lines(logging.WARNING)
+    assert record.run_id == run_id
+    assert "no store" in record.getMessage()
 
 
 def test_arguments_that_are_wrong_are_an_info_without_a_traceback(run, lines):
@@ -80,7 +166,9 @@ def test_arguments_that_are_wrong_are_an_info_without_a_traceback(run, lines):
         return number
 
     async def main():
-        return await Runner(chat("A", ToolCalls(count={"number": "many"}), "done", tools=[count])).query("q")
+        return await Runner(
+            chat("A", ToolCalls(count={"number": "many"}), "done", tools=[count])
+        ).query("q")
 
     run(main())
     (record,) = lines(logging.INFO)
@@ -89,16 +177,23 @@ def test_arguments_that_are_wrong_are_an_info_without_a_traceback(run, lines):
 
 
 def test_tries_and_failovers_are_infos(run, lines):
-    flaky = RetryModel(ScriptedModel([ConnectionError("busy"), ConnectionError("gone")]), 1, sleep=no_time)
+    flaky = RetryModel(
+        ScriptedModel([ConnectionError("busy"), ConnectionError("gone")]), 1, sleep=no_time
+    )
 
     async def main():
-        return await Runner(ChatModelAgent(name="A", model=FailoverModel([flaky, ScriptedModel(["done"])])), store=MemoryStore()).query("q", run_id="r1")
+        return await Runner(
+            ChatModelAgent(name="A", model=FailoverModel([flaky, ScriptedModel(["done"])])),
+            store=MemoryStore(),
+        ).query("q", run_id="r1")
 
     assert run(main()).text == "done"
     retried, failed_over = lines(logging.INFO)
     assert "attempt 1 of 2: ConnectionError: busy" in retried.getMessage()
     assert "models[1]" in failed_over.getMessage()
-    assert {(record.name, record.run_id, record.agent) for record in (retried, failed_over)} == {("understudy.models", "r1", "A")}
+    assert {(record.name, record.run_id, record.agent) for record in (retried, failed_over)} == {
+        ("offbook.models", "r1", "A")
+    }
 
 
 def test_a_tool_that_is_called_again_is_an_info(run, lines):
@@ -124,7 +219,9 @@ def test_starts_and_ends_are_debug_lines_that_a_filter_finds_by_their_run(run, l
     async def main():
         async with ActorSystem() as system:
             runner = Runner(chat("A", *["done"] * 2), system=system)
-            await asyncio.gather(runner.query("q", session_id="s1"), runner.query("q", session_id="s2"))
+            await asyncio.gather(
+                runner.query("q", session_id="s1"), runner.query("q", session_id="s2")
+            )
 
     run(main())
     of_one = [record for record in lines() if record.session_id == "s1"]
@@ -135,16 +232,26 @@ def test_starts_and_ends_are_debug_lines_that_a_filter_finds_by_their_run(run, l
     assert len(lines()) == 2 * len(of_one)
 
 
-@pytest.mark.parametrize(("set_up", "level"), [("", None), ("import logging; logging.basicConfig();", "WARNING")])
-def test_nothing_is_shown_unless_the_program_has_set_that_up(set_up, level):
+@pytest.mark.parametrize(
+    ("set_up", "start"),
+    [("", "Run "), ("import logging; logging.basicConfig();", "ERROR:offbook.run:Run ")],
+)
+def test_an_error_reaches_stderr_also_where_no_logging_is_set_up(set_up, start):
     code = (
-        f"{set_up}\nfrom understudy.runtime import Runner, ScriptedModel, ToolCalls; from understudy.actors import ChatModelAgent, tool\n"
+        f"{set_up}\nfrom offbook.runtime import Runner, ScriptedModel, ToolCalls; from "
+        "offbook.actors import ChatModelAgent, tool\n"
         "@tool\ndef leak() -> str:\n    'Fail.'\n    raise ValueError('the roof leaks')\n"
-        "agent = ChatModelAgent(name='a', tools=[leak], model=ScriptedModel([ToolCalls(leak={})]), on_tool_error='raise')\n"
+        "agent = ChatModelAgent(name='a', tools=[leak], "
+        "model=ScriptedModel([ToolCalls(leak={})]), on_tool_error='raise')\n"
         "Runner(agent).query('x').result()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert [line.split(":")[:2] for line in done.stderr.splitlines()] == ([] if level is None else [[level, "understudy.run"]])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    line, second, *_ = done.stderr.splitlines()
+    assert line.startswith(start)
+    assert "the roof leaks" in line
+    assert second == "Traceback (most recent call last):"
 
 
 @pytest.fixture
@@ -152,7 +259,11 @@ def program(caplog):
     """The lines of the program's own logger, stamped."""
     caplog.handler.addFilter(stamp := LogContext())
     caplog.set_level(logging.INFO, logger="program")
-    yield lambda: [(record.getMessage(), record.run_id, record.agent, record.session_id) for record in caplog.records if record.name == "program"]
+    yield lambda: [
+        (record.getMessage(), record.run_id, record.agent, record.session_id)
+        for record in caplog.records
+        if record.name == "program"
+    ]
     caplog.handler.removeFilter(stamp)
 
 
@@ -172,7 +283,9 @@ def test_a_users_line_in_a_tool_says_whose_it_is(run, program):
 
     async def main():
         mine.info("outside")
-        agent = chat("A", ToolCalls(in_thread={}), ToolCalls(on_loop={}), "done", tools=[in_thread, on_loop])
+        agent = chat(
+            "A", ToolCalls(in_thread={}), ToolCalls(on_loop={}), "done", tools=[in_thread, on_loop]
+        )
         await Runner(agent).query("q", run_id=None, session_id="s")
         mine.info("outside again")
 
@@ -204,7 +317,9 @@ def test_a_log_context_lets_the_lines_of_one_run_through(run):
 
     async def main():
         for run_id in ("r1", "r2"):
-            await Runner(chat("A", ToolCalls(say={"text": run_id}), "done", tools=[say]), store=MemoryStore()).query("q", run_id=run_id)
+            await Runner(
+                chat("A", ToolCalls(say={"text": run_id}), "done", tools=[say]), store=MemoryStore()
+            ).query("q", run_id=run_id)
 
     try:
         run(main())
@@ -214,7 +329,9 @@ def test_a_log_context_lets_the_lines_of_one_run_through(run):
 
 
 def test_what_a_line_says_itself_goes_before():
-    record = mine.makeRecord("program", logging.INFO, "f", 1, "hello", (), None, extra={"run_id": "told"})
+    record = mine.makeRecord(
+        "program", logging.INFO, "f", 1, "hello", (), None, extra={"run_id": "told"}
+    )
     assert LogContext().filter(record)
     assert (record.run_id, record.agent) == ("told", None)
     assert not LogContext(run_id="another").filter(record)

@@ -5,8 +5,18 @@ import gc
 
 import pytest
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, MapProgress, MemoryStore, Message, Runner, RunStatus, ScriptedModel, SQLiteStore, UsageError
+from offbook.actors import ChatModelAgent
+from offbook.runtime import (
+    ActorSystem,
+    MapProgress,
+    MemoryStore,
+    Message,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    SQLiteStore,
+    UsageError,
+)
 
 
 class Echo:
@@ -64,7 +74,9 @@ def test_each_input_has_its_result(run):
 
 
 def test_code_without_a_loop_iterates_with_for():
-    found = list(runner(Echo()).map((f"{number}" for number in range(20)), concurrency=3, order="input"))
+    found = list(
+        runner(Echo()).map((f"{number}" for number in range(20)), concurrency=3, order="input")
+    )
     assert [result.text for result in found] == [f"<{number}>" for number in range(20)]
 
 
@@ -81,7 +93,9 @@ def test_results_come_as_runs_end_or_in_the_order_of_the_inputs(run):
     async def opened():
         model = Gated()
         model.gate.set()
-        return [result.input async for result in runner(model).map(["slow", "a", "b"], order="input")]
+        return [
+            result.input async for result in runner(model).map(["slow", "a", "b"], order="input")
+        ]
 
     assert run(main("completion"))[-1] == "slow"
     assert run(opened()) == ["slow", "a", "b"]
@@ -121,7 +135,9 @@ def test_inputs_may_come_as_they_are_made_and_be_anything(run):
             yield {"id": number}
 
     async def main():
-        asked = runner(Echo()).map(numbers(), ask=lambda document: f"number {document['id']}", order="input")
+        asked = runner(Echo()).map(
+            numbers(), ask=lambda document: f"number {document['id']}", order="input"
+        )
         return [result.text async for result in asked]
 
     assert run(main()) == [f"<number {number}>" for number in range(5)]
@@ -150,7 +166,9 @@ def test_a_run_that_fails_may_end_all(run, bad):
         model.fails = {"2"}
         async with ActorSystem() as system:
             with pytest.raises(Exception, match="2"):
-                async for _ in runner(model, system=system).map(["1", bad, *texts(range(100))], concurrency=1, on_error="raise"):
+                async for _ in runner(model, system=system).map(
+                    ["1", bad, *texts(range(100))], concurrency=1, on_error="raise"
+                ):
                     pass
             return model.asked
 
@@ -161,7 +179,9 @@ def test_leaving_the_iteration_cancels_what_is_under_way(run):
     async def main():
         model = Gated()
         async with ActorSystem() as system:
-            iteration = aiter(runner(model, system=system).map(["a", "slow 1", "slow 2"], concurrency=3))
+            iteration = aiter(
+                runner(model, system=system).map(["a", "slow 1", "slow 2"], concurrency=3)
+            )
             assert (await anext(iteration)).input == "a"
             await iteration.aclose()
             return model.asked, system.tree().children
@@ -180,7 +200,12 @@ def test_a_second_call_does_only_what_is_left(run, tmp_path):
             first = [await anext(iteration) for _ in range(6)]
             await iteration.aclose()
             again = Echo()
-            second = [result async for result in runner(again, store=store, durability="step", keep="all").map(texts(range(20)), key=str, concurrency=4)]
+            second = [
+                result
+                async for result in runner(again, store=store, durability="step", keep="all").map(
+                    texts(range(20)), key=str, concurrency=4
+                )
+            ]
             return first, second, again.asked
 
     first, second, asked = run(main())
@@ -189,8 +214,72 @@ def test_a_second_call_does_only_what_is_left(run, tmp_path):
     assert not done & set(asked)
 
 
+def test_a_result_has_the_error_and_the_output_of_its_run(run):
+    async def main():
+        model = Echo()
+        model.fails = {"bad"}
+        return [
+            result
+            async for result in runner(model).map(["good", "bad"], order="input", progress=False)
+        ]
+
+    good, bad = run(main())
+    assert (good.error, good.final_output, good.text) == (None, "<good>", "<good>")
+    assert isinstance(bad.error, ValueError)
+    assert bad.result.error is bad.error
+    for read in (lambda: bad.final_output, lambda: bad.text):
+        with pytest.raises(ValueError, match="bad"):
+            read()
+
+
+@pytest.mark.parametrize("durability", ["interrupt", "step"])
+def test_what_has_failed_is_begun_again_if_that_is_wanted(run, store_of, durability):
+    async def play(store, model, **options):
+        made = runner(model, store=store, durability=durability)
+        return [
+            result.ok
+            async for result in made.map(
+                texts(range(3)), key=str, order="input", progress=False, **options
+            )
+        ]
+
+    async def main():
+        model, mended = Echo(), Echo()
+        model.fails = {"document 1"}
+        async with store_of("memory") as store:
+            first = await play(store, model)
+            again = await play(store, mended)
+            assert mended.asked == []
+            retried = await play(store, mended, retry_failed=True)
+            at_rest = await play(store, mended, retry_failed=True)
+        return first, again, retried, at_rest, mended.asked
+
+    first, again, retried, at_rest, asked = run(main())
+    assert first == again == [True, False, True]
+    assert retried == at_rest == [True, True, True]
+    assert asked == ["document 1"]
+
+
+def test_one_that_fails_at_its_first_try_is_not_tried_twice(run):
+    async def main():
+        model = Echo()
+        model.fails = {"document 1"}
+        made = runner(model, store=MemoryStore())
+        found = [
+            result.ok
+            async for result in made.map(
+                texts(range(2)), key=str, retry_failed=True, order="input", progress=False
+            )
+        ]
+        return found, model.asked
+
+    found, asked = run(main())
+    assert found == [True, False]
+    assert asked.count("document 1") == 1
+
+
 def test_keys_need_a_store_and_say_so_once_and_not_for_each_input():
-    with pytest.raises(UsageError, match="give the Runner one"):
+    with pytest.raises(UsageError, match=r"key needs a store, .* Pass the Runner one"):
         runner(Echo()).map(texts(range(20)), key=str)
 
 
@@ -198,10 +287,17 @@ def test_progress_is_told_to_a_function(run):
     async def main(inputs):
         model, told = Echo(), []
         model.fails = {"document 1"}
-        _ = [result async for result in runner(model).map(inputs, progress=told.append, concurrency=1)]
+        _ = [
+            result
+            async for result in runner(model).map(inputs, progress=told.append, concurrency=1)
+        ]
         return told
 
-    assert run(main(texts(range(3)))) == [MapProgress(1, 0, 3), MapProgress(2, 1, 3), MapProgress(3, 1, 3)]
+    assert run(main(texts(range(3)))) == [
+        MapProgress(1, 0, 3),
+        MapProgress(2, 1, 3),
+        MapProgress(3, 1, 3),
+    ]
     assert run(main(iter(texts(range(1))))) == [MapProgress(1, 0, None)]
 
 
@@ -212,7 +308,13 @@ def test_memory_stays_flat_over_many_inputs(run):
             seen += 1
             if seen % 500 == 0:
                 gc.collect()
-                most = max(most, sum(type(thing).__name__ in ("Run", "RunRecord", "RunResult") for thing in gc.get_objects()))
+                most = max(
+                    most,
+                    sum(
+                        type(thing).__name__ in ("Run", "RunRecord", "RunResult")
+                        for thing in gc.get_objects()
+                    ),
+                )
         return most, seen
 
     most, seen = run(main())

@@ -5,9 +5,9 @@ import pytest
 from tests.doubles.notebook import notebook
 
 DEFINITIONS = """
-from understudy.actors import ChatModelAgent, Sequential
-from understudy.runtime import MemoryStore, Runner, ScriptedModel
-from understudy.runtime.observe import graph
+from offbook.actors import ChatModelAgent, Sequential
+from offbook.runtime import MemoryStore, Runner, ScriptedModel
+from offbook.runtime.observe import graph
 
 def agent(*lines, name="A"):
     return ChatModelAgent(name=name, model=ScriptedModel(lines))
@@ -21,7 +21,8 @@ def test_agents_run_in_the_cells_of_a_notebook(tmp_path):
         [
             DEFINITIONS,
             "(await Runner(agent('hello')).query('?')).text",
-            "async for event in Runner(agent('two words')).query('?', streaming=True): print(repr(event.text))",
+            "async for event in Runner(agent('two words')).query('?', streaming=True): "
+            "print(repr(event.text))",
             "run = Runner(agent('later')).query('?')",
             "run.text",
             "Runner(agent('x')).query('?').result()",
@@ -33,9 +34,12 @@ def test_agents_run_in_the_cells_of_a_notebook(tmp_path):
             ask,  # executed again, it is another turn
             DEFINITIONS,  # and so is the first one
             "(await Runner(agent('hello again')).query('?')).text",
-            "team = Sequential(name='team', sub_agents=[agent(name='first'), agent(name='second')])",
-            "forms, _ = get_ipython().display_formatter.format(graph(team)); forms['image/svg+xml'].startswith('<svg'), 'second' in forms['image/svg+xml']",
-            "async for result in Runner(agent('1', '2')).map(['a', 'b'], progress=False): print(result.text)",
+            "team = Sequential(name='team', sub_agents=[agent(name='first'), "
+            "agent(name='second')])",
+            "forms, _ = get_ipython().display_formatter.format(graph(team)); "
+            "forms['image/svg+xml'].startswith('<svg'), 'second' in forms['image/svg+xml']",
+            "async for result in Runner(agent('1', '2')).map(['a', 'b'], progress=False): "
+            "print(result.text)",
         ],
         tmp_path,
     )

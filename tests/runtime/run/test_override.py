@@ -1,11 +1,21 @@
-"""`runner.override(model=, tools=)`: other models and tools for the runs that begin in a block, in all agents, and nowhere else."""
+"""`runner.override(model=, tools=)`: other models and tools for the runs that begin in a block, in
+all agents, and nowhere else.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Sequential, handoff, tool
-from understudy.runtime import MemoryStore, Message, Runner, ScriptedModel, ToolCall, ToolCalls, UsageError
+from offbook.actors import ChatModelAgent, Sequential, handoff, tool
+from offbook.runtime import (
+    MemoryStore,
+    Message,
+    Runner,
+    ScriptedModel,
+    ToolCall,
+    ToolCalls,
+    UsageError,
+)
 
 
 class Never:
@@ -65,7 +75,9 @@ def test_sub_agents_handoffs_and_agents_that_are_tools_have_the_others_too(run):
         top = agent("top", sub_agents=[under], handoffs=[handoff(after)], tools=[inner.as_tool()])
         runner = Runner(top)
         models = {
-            "top": ScriptedModel([ToolCalls(("inner", {"request": "x"})), ToolCalls(("transfer_to_after", {}))]),
+            "top": ScriptedModel(
+                [ToolCalls(("inner", {"request": "x"})), ToolCalls(("transfer_to_after", {}))]
+            ),
             "inner": called("from inner"),
             "after": called("the end"),
         }
@@ -74,7 +86,12 @@ def test_sub_agents_handoffs_and_agents_that_are_tools_have_the_others_too(run):
             result = await runner.query("go")
         assert result.text == "the end"
         assert len(amounts) == 2
-        with runner.override(model={"top": ScriptedModel([ToolCalls(("transfer_to_agent", {"agent_name": "under"}))]), "under": ScriptedModel(["hello"])}):
+        with runner.override(
+            model={
+                "top": ScriptedModel([ToolCalls(("transfer_to_agent", {"agent_name": "under"}))]),
+                "under": ScriptedModel(["hello"]),
+            }
+        ):
             assert (await runner.query("go")).last_agent == "under"
 
     run(main())
@@ -121,7 +138,7 @@ def test_a_run_that_waited_is_resumed_with_what_the_block_has(run):
         with runner.override(model=called(), tools={"charge": asking}):
             first = await runner.query("pay", checkpoint_id="c")
             assert first.status == "interrupted"
-            result = await runner.resume("c", data=True)
+            result = await runner.approve(first.interrupts[0])
         assert (result.text, result.status) == ("done", "completed")
         assert any(event.message and event.message.text == "charged 5" for event in result.events)
 
@@ -142,7 +159,7 @@ def test_without_a_loop(run):
         ({"tools": {"chrage": print}}, "no agent has a tool 'chrage'.*charge"),
         ({"tools": {"charge": 5}}, "cannot be called"),
         ({"tools": {"charge": tool(name="other")(lambda: "x")}}, "another name, 'other'"),
-        ({"tools": [print]}, "give a mapping"),
+        ({"tools": [print]}, "pass a mapping"),
     ],
 )
 def test_what_is_wrong_is_said_before_the_block(given, said):

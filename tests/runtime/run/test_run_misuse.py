@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, MemoryStore, Runner, ScriptedModel, UsageError
+from offbook.actors import ChatModelAgent
+from offbook.runtime import ActorSystem, MemoryStore, Runner, ScriptedModel, UsageError
 
 
 @pytest.fixture
@@ -29,12 +29,18 @@ def test_a_system_that_was_not_entered_is_refused(run, model):
 
 
 @pytest.mark.parametrize("use", [lambda run: run.result(), iter], ids=["result", "iter"])
-@pytest.mark.parametrize("options", [{}, {"store": MemoryStore()}, {"store": MemoryStore(), "durability": "step"}], ids=["plain", "kept", "step"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"store": MemoryStore()}, {"store": MemoryStore(), "durability": "step"}],
+    ids=["plain", "kept", "step"],
+)
 @pytest.mark.parametrize("entered", [True, False])
 def test_a_run_that_would_block_the_loop_raises_and_does_nothing(run, model, use, options, entered):
     async def main():
         async with ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="A", model=model), system=system if entered else None, **options)
+            runner = Runner(
+                ChatModelAgent(name="A", model=model), system=system if entered else None, **options
+            )
             playing = runner.query("go")
             with pytest.raises(UsageError, match="an event loop is running"):
                 use(playing)

@@ -1,4 +1,6 @@
-"""Runs that several look on at once, from several threads and loops: whoever starts, waits, gives up or finds the loop gone."""
+"""Runs that several look on at once, from several threads and loops: whoever starts, waits, gives
+up or finds the loop gone.
+"""
 
 import asyncio
 import threading
@@ -6,8 +8,8 @@ import time
 
 import pytest
 
-from understudy.actors import Agent
-from understudy.runtime import ActorSystem, AgentEvent, Runner, SystemDraining, UsageError
+from offbook.actors import Agent
+from offbook.runtime import ActorSystem, AgentEvent, Runner, SystemDraining, UsageError
 
 
 class Plays(Agent):
@@ -139,7 +141,9 @@ def test_threads_start_await_and_cancel_one_run_at_once():
             first, second, _ = [wait() for wait in ended]
             assert first is second is a_run.result()
             assert first.status in ("completed", "cancelled")
-            assert sum(event.error is not None for event in first.events) == (first.status == "cancelled")
+            assert sum(event.error is not None for event in first.events) == (
+                first.status == "cancelled"
+            )
         assert system.stats().actors == 0
 
 
@@ -227,7 +231,9 @@ def test_threads_that_look_on_when_the_system_is_left_see_the_end():
         runner = Runner(Plays("a", endless), system=system)
         awaited, iterated = runner.query("go"), runner.query("go")
         ended = in_thread(awaited.result), in_thread(lambda: list(iterated))
-        while awaited.status != "running" or iterated.status != "running" or system.stats().actors < 4:
+        while (
+            awaited.status != "running" or iterated.status != "running" or system.stats().actors < 4
+        ):
             time.sleep(0.001)
     assert ended[0]().status == "cancelled"
     events = ended[1]()

@@ -1,4 +1,6 @@
-"""Runs that end at awkward moments: in a pause, behind a slow consumer, with a thread that goes on, with an exception that misbehaves."""
+"""Runs that end at awkward moments: in a pause, behind a slow consumer, with a thread that goes on,
+with an exception that misbehaves.
+"""
 
 import asyncio
 import contextlib
@@ -10,10 +12,28 @@ from collections import Counter
 
 import pytest
 
-from understudy.actors import Agent, ChatModelAgent, Middleware, Parallel, Sequential, ToolContext, tool
-from understudy.runtime import ActorSystem, AgentEvent, Backoff, Message, MessageDelta, Restart, RunHooks, Runner, ToolCall
-from understudy.runtime.run.run_supervisor import RunSupervisor
-from understudy.runtime.testing import ManualClock
+from offbook.actors import (
+    Agent,
+    ChatModelAgent,
+    Middleware,
+    Parallel,
+    Sequential,
+    ToolContext,
+    tool,
+)
+from offbook.runtime import (
+    ActorSystem,
+    AgentEvent,
+    Backoff,
+    Message,
+    MessageDelta,
+    Restart,
+    RunHooks,
+    Runner,
+    ToolCall,
+)
+from offbook.runtime.run.run_supervisor import RunSupervisor
+from offbook.runtime.testing import ManualClock
 
 
 class Plays(Agent):
@@ -29,14 +49,20 @@ class Plays(Agent):
 
 
 class CallsOnce:
-    """A model that calls a tool, as often as it is told at once, and then says what the last one has returned."""
+    """A model that calls a tool, as often as it is told at once, and then says what the last one
+    has returned.
+    """
 
     def __init__(self, name, arguments="{}", times=1):
         self.calls = tuple(ToolCall(f"c{number}", name, arguments) for number in range(times))
 
     async def generate(self, request):
         last = request.messages[-1]
-        return Message.assistant(last.text) if last.role == "tool" else Message.assistant("", self.calls)
+        return (
+            Message.assistant(last.text)
+            if last.role == "tool"
+            else Message.assistant("", self.calls)
+        )
 
 
 async def quick(context):
@@ -77,7 +103,8 @@ def test_a_cast_that_is_given_up_is_ended(run):
 
     async def goes_on(context):
         yield AgentEvent.say("here")
-        limits[0].reschedule(asyncio.get_running_loop().time())  # now the one that has cast it gives it up
+        # Now the one that has cast it gives it up.
+        limits[0].reschedule(asyncio.get_running_loop().time())
         await go.wait()
         yield AgentEvent.say("still here")
 
@@ -119,7 +146,9 @@ def test_a_cast_that_is_given_up_before_it_was_begun_is_not_begun(run):
         agents = [Plays("beside", quick), Plays("parent", play, sub_agents=[child])]
         seen = []
         async with ActorSystem() as system:
-            async for event in Runner(Parallel(name="p", sub_agents=agents), event_buffer=1, system=system).query("go"):
+            async for event in Runner(
+                Parallel(name="p", sub_agents=agents), event_buffer=1, system=system
+            ).query("go"):
                 seen.append(event.agent_name)
                 has_read.set()
                 await gave_up.wait()
@@ -145,7 +174,12 @@ def test_an_agent_tool_that_a_middleware_gives_up_is_ended(run):
 
     at_work = []
     inner = Plays("inner", slow_to_leave)
-    outer = ChatModelAgent(name="outer", model=Counts("inner", '{"request": "go"}'), tools=[inner.as_tool()], middleware=[Impatient()])
+    outer = ChatModelAgent(
+        name="outer",
+        model=Counts("inner", '{"request": "go"}'),
+        tools=[inner.as_tool()],
+        middleware=[Impatient()],
+    )
     system = ActorSystem()
 
     async def main():
@@ -237,7 +271,11 @@ def test_the_last_event_of_a_run_whose_system_is_left_is_numbered_like_the_other
 
     async def main():
         async with ActorSystem() as system:
-            events = aiter(Runner(ChatModelAgent(name="a", model=Model()), streaming=True, system=system).query("go"))
+            events = aiter(
+                Runner(
+                    ChatModelAgent(name="a", model=Model()), streaming=True, system=system
+                ).query("go")
+            )
             assert [(await anext(events)).seq for _ in range(3)] == [1, 2, 3]
         rest = [event async for event in events]
         assert [event.seq for event in rest] == [4]
@@ -257,7 +295,9 @@ def test_a_model_that_streams_without_end_does_not_outlast_the_timeout(run):
             yield Message.assistant("too late")
 
     async def main():
-        result = await Runner(ChatModelAgent(name="a", model=Model()), streaming=True).query("go", timeout=0.02)
+        result = await Runner(ChatModelAgent(name="a", model=Model()), streaming=True).query(
+            "go", timeout=0.02
+        )
         assert result.status == "cancelled"
 
     run(main())
@@ -271,7 +311,10 @@ def test_cancelling_a_round_that_has_hardly_begun_leaves_nothing_unawaited(run):
 
     async def main():
         for turns in range(8):
-            runner = Runner(ChatModelAgent(name="a", model=CallsOnce("quiet", times=3), tools=[quiet]), event_buffer=1)
+            runner = Runner(
+                ChatModelAgent(name="a", model=CallsOnce("quiet", times=3), tools=[quiet]),
+                event_buffer=1,
+            )
             a_run = runner.query("go")
             events = aiter(a_run)
             await anext(events)
@@ -304,16 +347,31 @@ def test_exceptions_that_misbehave_are_their_agents_failure_and_nobody_elses(run
         return play
 
     restart = Restart(max_restarts=1, backoff=Backoff(initial=0))
-    agents = [Plays("w", crashes(Wordless())), Plays("e", crashes(Empty()), on_failure=restart), Plays("q", quick)]
-    logging.getLogger("understudy").propagate = False
-    logging.getLogger("understudy").addHandler(silent := logging.NullHandler())  # it would have to write down what cannot be written
+    agents = [
+        Plays("w", crashes(Wordless())),
+        Plays("e", crashes(Empty()), on_failure=restart),
+        Plays("q", quick),
+    ]
+    logging.getLogger("offbook").propagate = False
+    # It would have to write down what cannot be written.
+    logging.getLogger("offbook").addHandler(silent := logging.NullHandler())
     try:
         result = run(ended(Runner(Parallel(name="p", sub_agents=agents))))
     finally:
-        logging.getLogger("understudy").removeHandler(silent)
-        logging.getLogger("understudy").propagate = True
-    assert texts(event for event in result.events if event.agent_name == "q") == ["0", "1", "2", "3", "4"]
-    failures = Counter((event.agent_name, type(event.error).__name__) for event in result.events if event.error is not None)
+        logging.getLogger("offbook").removeHandler(silent)
+        logging.getLogger("offbook").propagate = True
+    assert texts(event for event in result.events if event.agent_name == "q") == [
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+    ]
+    failures = Counter(
+        (event.agent_name, type(event.error).__name__)
+        for event in result.events
+        if event.error is not None
+    )
     assert failures == {("w", "AgentError"): 1, ("e", "Empty"): 1}
 
 
@@ -343,7 +401,10 @@ def test_a_run_ends_in_the_pause_before_a_restart(run, caplog, end):
                 assert (await asyncio.wait_for(a_run, 1)).status == "cancelled"
                 assert system.stats().actors == 0
         result = await asyncio.wait_for(a_run, 1)
-        assert [type(event.error).__name__ for event in result.events] == ["NoneType", "RunCancelled"]
+        assert [type(event.error).__name__ for event in result.events] == [
+            "NoneType",
+            "RunCancelled",
+        ]
 
     run(main())
 
@@ -394,6 +455,8 @@ def test_a_hook_that_does_not_end_is_cut_short_by_the_timeout(run):
             await asyncio.get_running_loop().create_future()
 
     async def main():
-        assert (await Runner(Plays("a", quick), hooks=Hangs()).query("go", timeout=0.05)).status == "completed"
+        assert (
+            await Runner(Plays("a", quick), hooks=Hangs()).query("go", timeout=0.05)
+        ).status == "completed"
 
     run(main())

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Loop, Parallel, Sequential, Supervisor, tool
-from understudy.runtime import MemoryStore, Runner, ScriptedModel
+from offbook.actors import ChatModelAgent, Loop, Parallel, Sequential, Supervisor, tool
+from offbook.runtime import MemoryStore, Runner, ScriptedModel
 
 
 @tool(needs_approval=True)
@@ -26,7 +26,9 @@ def warnings(caplog):
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-@pytest.mark.parametrize("options", [{}, {"store": MemoryStore(), "durability": "none"}], ids=["no store", "not kept"])
+@pytest.mark.parametrize(
+    "options", [{}, {"store": MemoryStore(), "durability": "none"}], ids=["no store", "not kept"]
+)
 def test_tools_that_need_approval_in_runs_that_cannot_go_on(caplog, options):
     Runner(Sequential(name="S", sub_agents=[chat("A", tools=[pay, refund])]), **options)
     (said,) = warnings(caplog)

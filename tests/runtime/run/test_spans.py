@@ -9,10 +9,30 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
 
+from offbook.actors import (
+    ChatModelAgent,
+    Handoff,
+    Parallel,
+    Sequential,
+    ToolContext,
+    input_guardrail,
+    set_sub_agents,
+    tool,
+)
+from offbook.actors import GuardrailFunctionOutput as Found
+from offbook.runtime import (
+    ActorSystem,
+    FailoverModel,
+    MemoryStore,
+    Message,
+    RetryModel,
+    Runner,
+    ScriptedModel,
+    SQLiteStore,
+    ToolCalls,
+    Usage,
+)
 from tests.doubles.spans import Spans
-from understudy.actors import ChatModelAgent, Parallel, Sequential, ToolContext, input_guardrail, set_sub_agents, tool
-from understudy.actors import GuardrailFunctionOutput as Found
-from understudy.runtime import ActorSystem, MemoryStore, Message, RetryModel, Runner, ScriptedModel, SQLiteStore, ToolCalls, Usage
 
 
 @pytest.fixture
@@ -48,7 +68,9 @@ def fail() -> str:
 def test_each_step_of_a_run_has_a_span_under_that_of_the_request(run, spans):
     async def main():
         with trace.get_tracer("web").start_as_current_span("request"):
-            return await Runner(chat("A", ToolCalls(look_up={"city": "Rome"}), "done", tools=[look_up])).query("hello")
+            return await Runner(
+                chat("A", ToolCalls(look_up={"city": "Rome"}), "done", tools=[look_up])
+            ).query("hello")
 
     run(main())
     assert spans.lines() == [
@@ -63,13 +85,16 @@ def test_each_step_of_a_run_has_a_span_under_that_of_the_request(run, spans):
 
 
 def test_a_run_that_is_started_from_a_thread_is_under_the_span_of_that_thread(spans):
-    with ActorSystem.in_thread() as system, trace.get_tracer("web").start_as_current_span("request"):
+    with (
+        ActorSystem.in_thread() as system,
+        trace.get_tracer("web").start_as_current_span("request"),
+    ):
         Runner(chat("A", "done"), system=system).query("hello").result()
     assert spans.lines()[:2] == ["request < None", "invoke_workflow A < request"]
 
 
 def test_they_say_what_the_conventions_have(run, spans):
-    reply = Message("assistant", "done", usage=Usage(7, 3, 2, 1))
+    reply = Message("assistant", "done", usage=Usage(7, 3, 2, 1), finish_reason="stop")
 
     async def main():
         agent = chat("A", reply)
@@ -82,22 +107,37 @@ def test_they_say_what_the_conventions_have(run, spans):
         "gen_ai.workflow.name": "A",
         "gen_ai.conversation.id": "s",
         "session.id": "s",
-        "understudy.run_id": "r",
-        "understudy.status": "completed",
+        "offbook.run_id": "r",
+        "offbook.status": "completed",
         "gen_ai.usage.input_tokens": 7,
         "gen_ai.usage.output_tokens": 3,
     }.items():
         assert root.attributes[name] == value
     assert model.kind is SpanKind.CLIENT
-    assert (model.attributes["gen_ai.operation.name"], model.attributes["gen_ai.request.model"]) == ("chat", "ScriptedModel")
-    assert (model.attributes["gen_ai.usage.input_tokens"], model.attributes["gen_ai.usage.cache_read.input_tokens"]) == (7, 2)
+    assert (
+        model.attributes["gen_ai.operation.name"],
+        model.attributes["gen_ai.request.model"],
+    ) == ("chat", "ScriptedModel")
+    assert (
+        model.attributes["gen_ai.usage.input_tokens"],
+        model.attributes["gen_ai.usage.cache_read.input_tokens"],
+    ) == (7, 2)
     assert model.attributes["gen_ai.response.finish_reasons"] == ("stop",)
 
 
 def test_agents_side_by_side_and_as_tools_are_under_what_has_called_them(run, spans):
     inner = chat("Inner", "inner").as_tool()
     team = Sequential(
-        name="Team", sub_agents=[Parallel(name="Both", sub_agents=[chat("X", "x"), chat("Y", ToolCalls(Inner={"request": "?"}), "y", tools=[inner])])]
+        name="Team",
+        sub_agents=[
+            Parallel(
+                name="Both",
+                sub_agents=[
+                    chat("X", "x"),
+                    chat("Y", ToolCalls(Inner={"request": "?"}), "y", tools=[inner]),
+                ],
+            )
+        ],
     )
 
     async def main():
@@ -119,11 +159,20 @@ def test_agents_side_by_side_and_as_tools_are_under_what_has_called_them(run, sp
 
 def test_a_transfer_and_a_handoff_have_one_each(run, spans):
     async def main():
-        tree = set_sub_agents(chat("A", ToolCalls(transfer_to_agent={"agent_name": "B"})), [chat("B", "done")])
+        tree = set_sub_agents(
+            chat("A", ToolCalls(transfer_to_agent={"agent_name": "B"})), [chat("B", "done")]
+        )
         await Runner(tree).query("hello")
-        assert [dict(span.attributes) for span in spans.named("transfer")] == [{"understudy.from_agent": "A", "understudy.to_agent": "B"}]
-        await Runner(chat("C", ToolCalls(transfer_to_d={}), handoffs=[chat("D", "done")])).query("hello")
-        assert dict(spans.one("handoff").attributes) == {"understudy.from_agent": "C", "understudy.to_agent": "D"}
+        assert [dict(span.attributes) for span in spans.named("transfer")] == [
+            {"offbook.from_agent": "A", "offbook.to_agent": "B"}
+        ]
+        await Runner(chat("C", ToolCalls(transfer_to_d={}), handoffs=[chat("D", "done")])).query(
+            "hello"
+        )
+        assert dict(spans.one("handoff").attributes) == {
+            "offbook.from_agent": "C",
+            "offbook.to_agent": "D",
+        }
         assert len(spans.named("transfer")) == 1
 
     run(main())
@@ -139,19 +188,81 @@ def test_a_guardrail_has_one_that_says_whether_it_has_tripped(run, spans):
             await Runner(chat("A", "done", input_guardrails=[polite])).query(text)
 
     run(main())
-    assert [span.attributes["understudy.guardrail.tripped"] for span in spans.named("guardrail polite")] == [False, True]
+    assert [
+        span.attributes["offbook.guardrail.tripped"] for span in spans.named("guardrail polite")
+    ] == [False, True]
 
 
-def test_what_fails_is_an_error_with_what_it_was(run, spans):
+async def fail_in_each_way():
+    """A tool, a guardrail, a handoff and a model fail, each with the roof in its text."""
+
+    async def no_time(seconds):
+        """It takes none."""
+
+    @input_guardrail(run_in_parallel=False)
+    def leaky(context, agent, value):
+        raise ValueError("the roof leaks")
+
+    def choose(context, arguments):
+        raise ValueError("the roof leaks")
+
+    broken = Handoff(
+        tool_name="go",
+        tool_description="Go.",
+        input_json_schema={},
+        on_invoke_handoff=choose,
+        agent_name="B",
+    )
+    retried = FailoverModel(
+        [
+            RetryModel(
+                ScriptedModel([ConnectionError("the roof leaks")] * 2), max_retries=1, sleep=no_time
+            ),
+            ScriptedModel(["done"]),
+        ]
+    )
+    await Runner(chat("A", ToolCalls(fail={}), tools=[fail], on_tool_error="raise")).query("hello")
+    await Runner(chat("G", "done", input_guardrails=[leaky])).query("hello")
+    await Runner(chat("H", ToolCalls(go={}), handoffs=[broken])).query("hello")
+    await Runner(ChatModelAgent(name="M", model=retried)).query("hello")
+
+
+def everything_said(spans):
+    return "".join(
+        f"{span.name}{dict(span.attributes)}{span.status.description}{[(one.name, dict(one.attributes)) for one in span.events]}"
+        for span in spans.all()
+    )
+
+
+def test_what_fails_is_an_error_with_its_type_alone(run, spans):
+    run(fail_in_each_way())
+    for name in ("invoke_workflow A", "invoke_agent A", "execute_tool fail"):
+        assert spans.one(name).status.status_code is StatusCode.ERROR
+        assert (
+            spans.one(name).status.description
+            == spans.one(name).attributes["error.type"]
+            == "ToolError"
+        )
+    for name in ("guardrail leaky", "handoff"):
+        assert spans.one(name).attributes["error.type"] == "ValueError"
+    assert {event.name for event in spans.named("chat ScriptedModel")[-1].events} == {
+        "retry",
+        "failover",
+    }
+    assert "roof" not in everything_said(spans)
+
+
+def test_texts_of_errors_are_in_spans_that_may_hold_content(run, spans, monkeypatch):
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+
     async def main():
-        await Runner(chat("A", ToolCalls(fail={}), tools=[fail], on_tool_error="raise")).query("hello")
+        await Runner(chat("A", ToolCalls(fail={}), tools=[fail], on_tool_error="raise")).query(
+            "hello"
+        )
 
     run(main())
     for name in ("invoke_workflow A", "invoke_agent A", "execute_tool fail"):
-        status = spans.one(name).status
-        assert status.status_code is StatusCode.ERROR
-        assert "the roof leaks" in status.description
-    assert spans.one("execute_tool fail").attributes["error.type"] == "ToolError"
+        assert "the roof leaks" in spans.one(name).status.description
     assert spans.one("chat ScriptedModel").status.status_code is StatusCode.UNSET
 
 
@@ -165,7 +276,7 @@ def test_a_model_that_is_asked_again_notes_each_try(run, spans):
 
     run(main())
     (event,) = spans.one("chat ScriptedModel").events
-    assert (event.name, event.attributes["understudy.attempt"]) == ("retry", 1)
+    assert (event.name, event.attributes["offbook.attempt"]) == ("retry", 1)
 
 
 def test_a_reply_in_pieces_says_when_the_first_one_came(run, spans):
@@ -182,7 +293,12 @@ def test_a_run_that_is_resumed_is_linked_to_the_one_before(run, spans, store_of)
 
     async def main():
         def runner():
-            return Runner(chat("A", ToolCalls(ask={}), tools=[ask]) if not spans.all() else chat("A", "done", tools=[ask]), store=store)
+            return Runner(
+                chat("A", ToolCalls(ask={}), tools=[ask])
+                if not spans.all()
+                else chat("A", "done", tools=[ask]),
+                store=store,
+            )
 
         waiting = runner().query("hello")
         await waiting
@@ -191,11 +307,16 @@ def test_a_run_that_is_resumed_is_linked_to_the_one_before(run, spans, store_of)
     assert run(main()).text == "done"
     first, second = spans.named("invoke_workflow A")
     assert [link.context.span_id for link in second.links] == [first.context.span_id]
-    assert (first.attributes["understudy.status"], second.attributes["understudy.status"]) == ("interrupted", "completed")
-    assert first.attributes["understudy.run_id"] == second.attributes["understudy.run_id"]
-    assert spans.one("interrupt").attributes["understudy.interrupt.address"] == "A/ask"
+    assert (first.attributes["offbook.status"], second.attributes["offbook.status"]) == (
+        "interrupted",
+        "completed",
+    )
+    assert first.attributes["offbook.run_id"] == second.attributes["offbook.run_id"]
+    assert spans.one("interrupt").attributes["offbook.interrupt.address"] == "A/ask"
     assert spans.one("resume A").links[0].context.span_id == first.context.span_id
-    assert [bool(span.attributes.get("understudy.interrupted")) for span in spans.named("execute_tool ask")] == [True, False]
+    assert [
+        bool(span.attributes.get("offbook.interrupted")) for span in spans.named("execute_tool ask")
+    ] == [True, False]
 
 
 LOST = """
@@ -203,8 +324,8 @@ import asyncio, os, sys
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 trace.set_tracer_provider(TracerProvider())
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import Runner, SQLiteStore, ScriptedModel, ToolCalls
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import Runner, SQLiteStore, ScriptedModel, ToolCalls
 
 @tool
 def work() -> str:
@@ -223,7 +344,9 @@ asyncio.run(main())
 
 def test_a_run_that_is_recovered_is_linked_to_the_one_in_the_lost_process(run, spans, tmp_path):
     path = str(tmp_path / "runs.db")
-    lost = subprocess.run([sys.executable, "-c", LOST, path], capture_output=True, text=True, timeout=60)
+    lost = subprocess.run(
+        [sys.executable, "-c", LOST, path], capture_output=True, text=True, timeout=60
+    )
     assert lost.returncode == 9, lost.stderr
 
     @tool
@@ -234,7 +357,9 @@ def test_a_run_that_is_recovered_is_linked_to_the_one_in_the_lost_process(run, s
     async def main():
         async with ActorSystem() as system:
             store = SQLiteStore(path)
-            (again,) = await Runner(chat("A", "done", tools=[work]), system=system, store=store, durability="step").recover()
+            (again,) = await Runner(
+                chat("A", "done", tools=[work]), system=system, store=store, durability="step"
+            ).recover()
             result = await again
         store.close()
         return result
@@ -260,8 +385,13 @@ def test_a_run_that_is_cancelled_leaves_no_span_open(run, spans, gate):
         await going
 
     run(main())
-    assert {span.name for span in spans.all()} == {"invoke_workflow A", "invoke_agent A", "chat ScriptedModel", "execute_tool wait"}
-    assert spans.one("invoke_workflow A").attributes["understudy.status"] == "cancelled"
+    assert {span.name for span in spans.all()} == {
+        "invoke_workflow A",
+        "invoke_agent A",
+        "chat ScriptedModel",
+        "execute_tool wait",
+    }
+    assert spans.one("invoke_workflow A").attributes["offbook.status"] == "cancelled"
 
 
 def test_a_processor_that_raises_touches_no_run(run, spans, caplog):
@@ -284,7 +414,9 @@ def test_a_processor_that_raises_touches_no_run(run, spans, caplog):
 def test_runs_at_once_do_not_see_each_others_spans(run, spans):
     async def main():
         async with ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="A", model=ScriptedModel(["done"] * 50)), system=system)
+            runner = Runner(
+                ChatModelAgent(name="A", model=ScriptedModel(["done"] * 50)), system=system
+            )
             await asyncio.gather(*(runner.query("hello") for _ in range(50)))
 
     run(main())

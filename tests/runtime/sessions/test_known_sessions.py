@@ -1,15 +1,25 @@
-"""Long sessions, of which a turn reads what is new: what is read, and what has happened to the session meanwhile."""
+"""Long sessions, of which a turn reads what is new: what is read, and what has happened to the
+session meanwhile.
+"""
 
 from contextlib import asynccontextmanager
 
 import pytest
 
+from offbook.actors import ChatModelAgent
+from offbook.runtime import (
+    ActorSystem,
+    MemoryStore,
+    Message,
+    Runner,
+    ScriptedModel,
+    ToolCall,
+    keep_last,
+)
+from offbook.runtime.sessions import known_sessions
+from offbook.runtime.sessions.known_sessions import KnownSessions
+from offbook.runtime.sessions.session_policy import Bounded
 from tests.doubles.held_stores import HeldStore, beside, texts
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, MemoryStore, Message, Runner, ScriptedModel, ToolCall, keep_last
-from understudy.runtime.sessions import known_sessions
-from understudy.runtime.sessions.known_sessions import KnownSessions
-from understudy.runtime.sessions.session_policy import Bounded
 
 LONG = "long " * 4_000
 """A question by which a session is long."""
@@ -30,9 +40,16 @@ class Reads(HeldStore):
 
 @asynccontextmanager
 async def conversing(store, answers, policy=None):
-    """A session in a system of its own, as if it were in another process than others, and the model that answers."""
+    """A session in a system of its own, as if it were in another process than others, and the model
+    that answers.
+    """
     model, system = ScriptedModel(list(answers)), beside()
-    yield Runner(ChatModelAgent(name="A", model=model), system=system, store=store).session("s", policy=policy), model
+    yield (
+        Runner(ChatModelAgent(name="A", model=model), system=system, store=store).session(
+            "s", policy=policy
+        ),
+        model,
+    )
     await system.stop()
 
 
@@ -68,14 +85,27 @@ def test_what_another_system_has_added_is_shown(run, store_of, kind):
     async def main():
         one = store_of(kind, "same")
         other = one if kind == "memory" else store_of(kind, "same")
-        async with conversing(one, "abe") as (session, model), conversing(other, "cd") as (elsewhere, _):
+        async with (
+            conversing(one, "abe") as (session, model),
+            conversing(other, "cd") as (elsewhere, _),
+        ):
             await session.query(LONG)
             await session.query("2")
             await elsewhere.query("3")
             await elsewhere.query("4")
             await session.query("5")
             assert shown(model) == [LONG[:10], "a", "2", "b", "3", "c", "4", "d", "5"]
-            assert texts(await session.history())[1:] == ["a", "2", "b", "3", "c", "4", "d", "5", "e"]
+            assert texts(await session.history())[1:] == [
+                "a",
+                "2",
+                "b",
+                "3",
+                "c",
+                "4",
+                "d",
+                "5",
+                "e",
+            ]
 
     run(main())
 
@@ -85,7 +115,10 @@ def test_one_that_another_system_has_cleared_and_gone_on_with_is_read_anew(run):
 
     async def main():
         store = MemoryStore()
-        async with conversing(store, "abx") as (session, model), conversing(store, "cde") as (elsewhere, _):
+        async with (
+            conversing(store, "abx") as (session, model),
+            conversing(store, "cde") as (elsewhere, _),
+        ):
             await session.query(LONG)
             await session.query("2")
             await elsewhere.clear()
@@ -136,7 +169,11 @@ def test_values_that_are_changed_while_the_store_writes_are_those_that_were_writ
             mine["items"].append(2)
             gate.open()
             await first
-            assert (await session.query("2")).session_values == {"cart": {"items": [1]}} == await session.values()
+            assert (
+                (await session.query("2")).session_values
+                == {"cart": {"items": [1]}}
+                == await session.values()
+            )
 
     run(main())
 
@@ -193,9 +230,17 @@ def test_calls_without_results_are_answered_in_a_session_that_is_known_too(run):
     async def main():
         store = MemoryStore()
         async with conversing(store, "abc") as (session, model):
-            await session.run([Message.user(LONG), Message.assistant("", [ToolCall("c1", "look", "{}")])])
+            await session.run(
+                [Message.user(LONG), Message.assistant("", [ToolCall("c1", "look", "{}")])]
+            )
             await session.query("2")
-            assert [message.role for message in model.requests[-1].messages] == ["user", "assistant", "tool", "assistant", "user"]
+            assert [message.role for message in model.requests[-1].messages] == [
+                "user",
+                "assistant",
+                "tool",
+                "assistant",
+                "user",
+            ]
 
     run(main())
 
@@ -206,7 +251,11 @@ def test_no_more_are_known_than_there_is_room_for(run, monkeypatch):
     async def main():
         store = Reads()
         async with ActorSystem() as system:
-            runner = Runner(ChatModelAgent(name="A", model=ScriptedModel(["a"] * 12)), system=system, store=store)
+            runner = Runner(
+                ChatModelAgent(name="A", model=ScriptedModel(["a"] * 12)),
+                system=system,
+                store=store,
+            )
             for name in "wxyz":
                 await runner.session(name).query(LONG)
             known = system.belongings[KnownSessions]

@@ -1,15 +1,38 @@
-"""What a session and a store hold, where something comes between: a step that cannot be written, a turn that is lost or drained while others follow."""
+"""What a session and a store hold, where something comes between: a step that cannot be written, a
+turn that is lost or drained while others follow.
+"""
 
 import asyncio
 
 import pytest
 
-from tests.doubles.held_stores import LEASE_SECONDS, Echo, Gate, HeldStore, beside, echoing, passing, soon, texts, turns
+from offbook.actors import Agent, ChatModelAgent, ToolContext, tool
+from offbook.runtime import (
+    ActorSystem,
+    AgentEvent,
+    Interrupted,
+    MemoryStore,
+    Message,
+    Runner,
+    ScriptedModel,
+    StoreError,
+    ToolCalls,
+)
+from offbook.runtime.errors import RunLost
+from offbook.runtime.testing import ManualClock
+from tests.doubles.held_stores import (
+    LEASE_SECONDS,
+    Echo,
+    Gate,
+    HeldStore,
+    beside,
+    echoing,
+    passing,
+    soon,
+    texts,
+    turns,
+)
 from tests.doubles.left_runs import Counts, left_in_the_middle
-from understudy.actors import Agent, ChatModelAgent, ToolContext, tool
-from understudy.runtime import ActorSystem, AgentEvent, Interrupted, MemoryStore, Message, Runner, ScriptedModel, StoreError, ToolCalls
-from understudy.runtime.errors import RunLost
-from understudy.runtime.testing import ManualClock
 
 
 def asking(*script):
@@ -17,7 +40,9 @@ def asking(*script):
     async def ask(context: ToolContext) -> str:
         return f"told {context.interrupt('sure?')}"
 
-    return ChatModelAgent(name="A", model=ScriptedModel(script or [ToolCalls("ask"), "done", "done"]), tools=[ask])
+    return ChatModelAgent(
+        name="A", model=ScriptedModel(script or [ToolCalls("ask"), "done", "done"]), tools=[ask]
+    )
 
 
 # --- what could not be written ---
@@ -34,7 +59,9 @@ def test_what_could_not_be_written_is_not_in_the_session(run):
             return "lost"
 
         works = []
-        runner = Runner(ChatModelAgent(name="A", model=Says(first, "found")), store=store, durability="step")
+        runner = Runner(
+            ChatModelAgent(name="A", model=Says(first, "found")), store=store, durability="step"
+        )
         failed = await soon(runner.session("s").query("go"))
         assert isinstance(failed.error, StoreError)
         works.pop()()
@@ -63,7 +90,9 @@ def test_an_answer_that_could_not_be_written_is_not_in_the_session(run):
         first = runner.session("s").query("go")
         await soon(first)
         works = store.fail("put", "answered")
-        assert isinstance((await soon(runner.resume(first.checkpoint_id, data="lost"))).error, StoreError)
+        assert isinstance(
+            (await soon(runner.resume(first.checkpoint_id, data="lost"))).error, StoreError
+        )
         works()
         await soon(runner.resume(first.checkpoint_id, data="found"))
         assert texts(await runner.session("s").history()) == ["go", "", "told found", "done"]
@@ -82,7 +111,9 @@ def test_who_answers_too_late_puts_nothing_into_the_session(run):
         gate = store.hold("put", "answered")
         late = runner.resume(first.checkpoint_id, data="late")
         await soon(gate.reached.wait())
-        await MemoryStore.create(store, next(key for key in store.written("put") if "answered" in key), b"1")  # somebody else was quicker
+        await MemoryStore.create(
+            store, next(key for key in store.written("put") if "answered" in key), b"1"
+        )  # somebody else was quicker
         gate.open()
         assert (await soon(late)).status == "failed"
         assert texts(await runner.session("s").history()) == ["go", ""]
@@ -127,17 +158,33 @@ def test_a_turn_that_was_lost_and_goes_on_takes_back_nothing_of_those_after_it(r
     async def main():
         store, gate = MemoryStore(), Gate()
         async with ActorSystem() as system:
-            await soon(Runner(echoing(), system=system, store=store).session("s").query("x", session_values={"old": 1}))
+            await soon(
+                Runner(echoing(), system=system, store=store)
+                .session("s")
+                .query("x", session_values={"old": 1})
+            )
         await left_in_the_middle(store, Counts(gate), gate.reached, "s")
         gate.open()
         async with ActorSystem() as system:
             runner = Runner(Counts(gate), system=system, store=store, durability="step")
             values = {"new": 2} if changes == "another value" else {"old": 2}
-            await soon(Runner(echoing(), system=system, store=store).session("s").query("next", session_values=values))
+            await soon(
+                Runner(echoing(), system=system, store=store)
+                .session("s")
+                .query("next", session_values=values)
+            )
             (again,) = await runner.recover()
             await soon(again)
             assert await runner.session("s").values() == {"old": 1, "n": 1, "n end": 1, **values}
-            assert texts(await runner.session("s").history()) == ["x", "1 x", "next", "3 next", "go", "begun", "end"]
+            assert texts(await runner.session("s").history()) == [
+                "x",
+                "1 x",
+                "next",
+                "3 next",
+                "go",
+                "begun",
+                "end",
+            ]
 
     run(main())
 
@@ -155,7 +202,9 @@ def test_a_value_that_a_later_turn_has_removed_does_not_come_back(run):
             session = runner.session("s")
             first = session.query("go", session_values={"old": 1})
             assert (await soon(first)).status == "interrupted"
-            await soon(Runner(Removes(name="R"), system=system, store=store).session("s").query("next"))
+            await soon(
+                Runner(Removes(name="R"), system=system, store=store).session("s").query("next")
+            )
             assert (await soon(runner.resume(first.checkpoint_id, data=1))).final_output == "done"
             assert await session.values() == {}
 
@@ -196,7 +245,11 @@ def test_a_drained_run_that_waits_for_an_answer_by_now_is_not_recovered(run):
             return await model.generate(request)
 
         async with ActorSystem(clock=clock) as system:
-            play = Runner(ChatModelAgent(name="A", model=Says(first), tools=asking().tools), system=system, store=store).query("wait")
+            play = Runner(
+                ChatModelAgent(name="A", model=Says(first), tools=asking().tools),
+                system=system,
+                store=store,
+            ).query("wait")
             await soon(model.asked.wait())
             draining = asyncio.create_task(system.drain(10))
             await turns()
@@ -221,7 +274,9 @@ def test_a_run_that_is_lost_while_it_waits_for_its_turn_writes_nothing(run):
         gate.open()
         here, there = store.door(), store.door()
         model = Echo()
-        at_work = Runner(echoing(model), system=beside(clock), store=there).session("s").query("wait")
+        at_work = (
+            Runner(echoing(model), system=beside(clock), store=there).session("s").query("wait")
+        )
         await soon(model.asked.wait())
         runner = Runner(Counts(), system=beside(clock), store=here, durability="step")
         (waiting,) = await runner.recover()
@@ -234,14 +289,18 @@ def test_a_run_that_is_lost_while_it_waits_for_its_turn_writes_nothing(run):
         await passing(clock, 2)
         assert isinstance((await soon(waiting)).error, RunLost)
         assert len(here.written()) == written
-        (again,) = await Runner(Counts(), system=beside(clock), store=there, durability="step").recover()
+        (again,) = await Runner(
+            Counts(), system=beside(clock), store=there, durability="step"
+        ).recover()
         assert (await soon(again)).status == "completed"
 
     run(main())
 
 
 class Sleeps(ManualClock):
-    """The clock of a process that may be stopped for a while: what was due meanwhile is not called before it looks."""
+    """The clock of a process that may be stopped for a while: what was due meanwhile is not called
+    before it looks.
+    """
 
     def sleep(self, seconds):
         self._now += seconds
@@ -261,7 +320,9 @@ def test_a_process_that_has_slept_writes_nothing_into_what_somebody_else_has_by_
             await soon(ending.reached.wait())
         clock.sleep(2 * LEASE_SECONDS)
         other = Gate()
-        (again,) = await Runner(Counts(other), system=beside(), store=there, durability="step").recover()
+        (again,) = await Runner(
+            Counts(other), system=beside(), store=there, durability="step"
+        ).recover()
         await soon(other.reached.wait())
         gate.open()
         ending.open()
@@ -282,6 +343,8 @@ def test_closing_does_not_wait_for_a_run_that_was_never_begun():
     kept = session.query("x")  # where no loop is running, it begins when somebody looks
     asyncio.run(soon(session.close()))
     assert kept.status == "pending"
+    with pytest.warns(RuntimeWarning, match="was never started"):
+        del kept
 
 
 def test_closing_waits_for_a_run_that_was_begun_later(run):
@@ -310,7 +373,9 @@ def test_a_turn_that_nobody_reads_ends_all_the_same(run, kept):
                 yield AgentEvent.say(str(number))
 
     async def main():
-        session = Runner(Talks(name="A"), store=MemoryStore(), event_buffer=400 if kept else 4).session("s")
+        session = Runner(
+            Talks(name="A"), store=MemoryStore(), event_buffer=400 if kept else 4
+        ).session("s")
         runs = [session.query("go")]
         if not kept:
             runs.clear()

@@ -1,13 +1,26 @@
-"""Conversations that last: what is in the store, in which order messages are worked on, and what each run is given."""
+"""Conversations that last: what is in the store, in which order messages are worked on, and what
+each run is given.
+"""
 
 import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
 
+from offbook.actors import ChatModelAgent, Sequential, ToolContext, tool
+from offbook.runtime import (
+    ActorSystem,
+    CheckpointError,
+    MemoryStore,
+    Runner,
+    RunStatus,
+    ScriptedModel,
+    SessionBusy,
+    SystemDraining,
+    ToolCalls,
+    UsageError,
+)
 from tests.doubles.held_stores import Echo
-from understudy.actors import ChatModelAgent, Sequential, ToolContext, tool
-from understudy.runtime import ActorSystem, CheckpointError, MemoryStore, Runner, RunStatus, ScriptedModel, SessionBusy, SystemDraining, ToolCalls, UsageError
 
 KINDS = ["memory", "sqlite", "redis", "postgres"]
 
@@ -16,7 +29,15 @@ KINDS = ["memory", "sqlite", "redis", "postgres"]
 async def echoing(store, **options):
     model = Echo()
     async with ActorSystem() as system:
-        yield Runner(ChatModelAgent(name="A", model=model, output_key="last"), system=system, store=store, **options), model
+        yield (
+            Runner(
+                ChatModelAgent(name="A", model=model, output_key="last"),
+                system=system,
+                store=store,
+                **options,
+            ),
+            model,
+        )
 
 
 def texts(messages):
@@ -25,13 +46,20 @@ def texts(messages):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("durability", ["none", "interrupt", "step"])
-def test_each_message_is_given_what_was_said_before_and_nothing_is_in_memory_between(run, store_of, kind, durability):
+def test_each_message_is_given_what_was_said_before_and_nothing_is_in_memory_between(
+    run, store_of, kind, durability
+):
     async def main():
-        for said in (["1 hi", "3 there"], ["5 again"]):  # a second system, as after a new start of the service
+        for said in (
+            ["1 hi", "3 there"],
+            ["5 again"],
+        ):  # a second system, as after a new start of the service
             store = store_of(kind, "same")
             async with echoing(store, durability=durability) as (runner, _):
                 session = runner.session("user-42")
-                for text, answer in zip(["hi", "there"] if len(said) == 2 else ["again"], said, strict=True):
+                for text, answer in zip(
+                    ["hi", "there"] if len(said) == 2 else ["again"], said, strict=True
+                ):
                     result = await session.query(text)
                     assert result.final_output == answer
                     assert result.session_values == {"last": answer}
@@ -78,7 +106,7 @@ def test_a_message_is_refused_while_it_works_if_that_was_chosen(run):
         async with echoing(MemoryStore()) as (runner, model):
             slow = runner.session("s").query("wait")
             await model.asked.wait()
-            with pytest.raises(SessionBusy, match="session 's' is at work"):
+            with pytest.raises(SessionBusy, match="session 's' is running another turn"):
                 await runner.session("s", busy="reject").query("no")
             model.gate.set()
             await slow
@@ -95,7 +123,8 @@ def test_a_message_may_go_first(run, where):
         async with echoing(store) as (runner, model):
             slow = runner.session("s").query("wait")
             await model.asked.wait()
-            sender = runner if where == "the same system" else Runner(runner.agent, store=store)  # which has a system of its own
+            # Which has a system of its own.
+            sender = runner if where == "the same system" else Runner(runner.agent, store=store)
             urgent = await sender.session("s", busy="preempt").query("now")
             assert urgent.final_output == "2 now"
             assert (await slow).status == "cancelled"
@@ -114,7 +143,14 @@ def test_of_several_that_go_first_the_last_one_is_answered_and_none_is_lost(run)
             runs.append(session.query("now"))
             results = [await one for one in runs]
             assert [result.status for result in results] == ["cancelled"] * 4 + ["completed"]
-            assert texts(await session.history()) == ["wait 0", "wait 1", "wait 2", "wait 3", "now", "5 now"]
+            assert texts(await session.history()) == [
+                "wait 0",
+                "wait 1",
+                "wait 2",
+                "wait 3",
+                "now",
+                "5 now",
+            ]
             assert not model.gate.is_set()
 
     run(main())
@@ -141,7 +177,9 @@ def test_what_was_sent_stays_in_the_session_whatever_ends_the_run(run, end):
     async def main():
         async with echoing(MemoryStore()) as (runner, model):
             session = runner.session("s")
-            turn = session.query("fail" if end == "fail" else "wait", timeout=0.05 if end == "timeout" else None)
+            turn = session.query(
+                "fail" if end == "fail" else "wait", timeout=0.05 if end == "timeout" else None
+            )
             if end == "cancel":
                 await model.asked.wait()
                 turn.cancel()
@@ -190,7 +228,10 @@ def test_a_turn_that_was_left_unanswered_gives_the_next_one_a_valid_history(run)
             assert (await session.query("forget it")).final_output == "never mind"
             roles = [message.role for message in model.requests[-1].messages]
             assert roles == ["user", "assistant", "tool", "user"]
-            assert 'waits for an answer to what it asked ("may I?")' in model.requests[-1].messages[2].text
+            assert (
+                'waits for an answer to what it asked ("may I?")'
+                in model.requests[-1].messages[2].text
+            )
 
     run(main())
 
@@ -205,7 +246,9 @@ def test_a_branch_has_a_history_of_its_own(run):
             await turn
             await runner.resume(turn.checkpoint_id, data="yes")
             before = await session.history()
-            assert (await runner.resume(f"{turn.checkpoint_id}@1", data="no")).final_output == "done otherwise"
+            assert (
+                await runner.resume(f"{turn.checkpoint_id}@1", data="no")
+            ).final_output == "done otherwise"
             assert await session.history() == before
 
     run(main())
@@ -213,9 +256,14 @@ def test_a_branch_has_a_history_of_its_own(run):
 
 def test_what_several_agents_said_is_in_the_session_in_its_order(run):
     async def main():
-        agents = [ChatModelAgent(name=name, model=ScriptedModel([f"{name}1", f"{name}2"])) for name in "AB"]
+        agents = [
+            ChatModelAgent(name=name, model=ScriptedModel([f"{name}1", f"{name}2"]))
+            for name in "AB"
+        ]
         async with ActorSystem() as system:
-            session = Runner(Sequential(name="S", sub_agents=agents), system=system, store=MemoryStore()).session("s")
+            session = Runner(
+                Sequential(name="S", sub_agents=agents), system=system, store=MemoryStore()
+            ).session("s")
             await session.query("x")
             await session.query("y")
             assert texts(await session.history()) == ["x", "A1", "B1", "y", "A2", "B2"]
@@ -234,7 +282,11 @@ def test_clearing_waits_for_the_turn_at_work_and_forgets_all(run):
             model.gate.set()
             await slow
             await clearing
-            assert (await session.history(), await session.values(), await store.keys("")) == ((), {}, [])
+            assert (await session.history(), await session.values(), await store.keys("")) == (
+                (),
+                {},
+                [],
+            )
             assert (await session.query("new")).final_output == "1 new"
 
     run(main())
@@ -261,7 +313,9 @@ def test_closing_waits_for_what_was_sent_and_takes_nothing_more(run):
 def test_session_values_of_a_run_go_before_those_of_the_session(run):
     async def main():
         async with ActorSystem() as system:
-            agent = ChatModelAgent(name="A", instruction="for {who}", model=ScriptedModel(["1", "2"]))
+            agent = ChatModelAgent(
+                name="A", instruction="for {who}", model=ScriptedModel(["1", "2"])
+            )
             session = Runner(agent, system=system, store=MemoryStore()).session("s")
             await session.query("x", session_values={"who": "Ann", "kept": 1})
             await session.query("y", session_values={"who": "Bob"})
@@ -280,17 +334,32 @@ def test_a_value_that_cannot_be_kept_is_refused_where_it_is_given(run):
                 context.session["lock"] = object()
                 return "never"
 
-            agent = ChatModelAgent(name="A", model=ScriptedModel([ToolCalls(bad={}), "done"]), tools=[bad])
+            agent = ChatModelAgent(
+                name="A", model=ScriptedModel([ToolCalls(bad={}), "done"]), tools=[bad]
+            )
             runner = Runner(agent, system=system, store=MemoryStore())
-            with pytest.raises(CheckpointError, match="the session value 'x' cannot be kept"):
+            with pytest.raises(CheckpointError, match="the session value 'x' cannot be stored"):
                 runner.session("s").query("x", session_values={"x": object()})
             result = await runner.session("s").query("x")
-            assert "the session value 'lock' cannot be kept" in result.events[1].message.text
+            assert "the session value 'lock' cannot be stored" in result.events[1].message.text
 
     run(main())
 
 
-@pytest.mark.parametrize("session_id", ["a/b", "ü 🎭", "a\nb", "x@2", "understudy:run:1", "'; DROP TABLE x; --", "%_*?[a]", " ", "a\x00b"])
+@pytest.mark.parametrize(
+    "session_id",
+    [
+        "a/b",
+        "ü 🎭",
+        "a\nb",
+        "x@2",
+        "offbook:run:1",
+        "'; DROP TABLE x; --",
+        "%_*?[a]",
+        " ",
+        "a\x00b",
+    ],
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_odd_characters_in_an_id_are_that_and_nothing_else(run, store_of, kind, session_id):
     async def main():
@@ -303,11 +372,20 @@ def test_odd_characters_in_an_id_are_that_and_nothing_else(run, store_of, kind, 
 
 
 @pytest.mark.parametrize(
-    ("session_id", "says"), [("", "not empty"), (None, "not empty"), (7, "not empty"), ("\ud800", "surrogate"), ("x" * 1025, "1024 at most")]
+    ("session_id", "says"),
+    [
+        ("", "not empty"),
+        (None, "not empty"),
+        (7, "not empty"),
+        ("\ud800", "surrogate"),
+        ("x" * 1025, "at most 1024 bytes, got 1025"),
+    ],
 )
 def test_an_id_that_cannot_be_one_is_refused(session_id, says):
     with pytest.raises(UsageError, match=says):
-        Runner(ChatModelAgent(name="A", model=ScriptedModel([])), store=MemoryStore()).session(session_id)
+        Runner(ChatModelAgent(name="A", model=ScriptedModel([])), store=MemoryStore()).session(
+            session_id
+        )
 
 
 def test_bad_input_says_what_to_do():
@@ -316,9 +394,9 @@ def test_bad_input_says_what_to_do():
         runner.session("s", busy="wait")
     with pytest.raises(UsageError, match=r"keep_last\(n\)"):
         runner.session("s", policy=3)
-    with pytest.raises(UsageError, match="this one has none"):
+    with pytest.raises(UsageError, match="the Runner has no store"):
         Runner(runner.agent).session("s")
-    with pytest.raises(UsageError, match="give a text"):
+    with pytest.raises(UsageError, match="text must be a string, got 3"):
         runner.session("s").query(3)
 
 
@@ -330,7 +408,7 @@ def test_one_that_waits_for_its_turn_when_the_system_is_drained_is_refused(run):
             waiting = runner.session("s").query("later")
             draining = asyncio.create_task(runner.system.drain(5))
             await asyncio.sleep(0)
-            assert (await waiting).status == "cancelled"
+            assert (await waiting).status == "drained"
             model.gate.set()
             assert (await draining).drained
             assert (await slow).status == "completed"

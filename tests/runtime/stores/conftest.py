@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from offbook.runtime import SQLiteStore, encrypted
 from tests.doubles.machines import Machine
-from understudy.runtime import SQLiteStore
+from tests.programs.servers import RedisServer
 
 KINDS = ("memory", "sqlite", "redis", "postgres")
 
@@ -18,10 +19,30 @@ def store_kind(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
+@pytest.fixture(params=[*KINDS, "encrypted"])
+def store(request: pytest.FixtureRequest, store_of: Callable[..., Any]) -> Any:
+    """An empty store of every kind, and an encrypted one."""
+    return (
+        encrypted(store_of("sqlite"), keys=bytes(range(32)))
+        if request.param == "encrypted"
+        else store_of(request.param)
+    )
+
+
 @pytest.fixture
-def store(store_kind: str, store_of: Callable[..., Any]) -> Any:
-    """An empty store of every kind."""
-    return store_of(store_kind)
+def own_redis() -> Iterator[Callable[..., RedisServer]]:
+    """A Redis that a test may do with what it likes: called with the server's options, any number
+    of times.
+    """
+    servers: list[RedisServer] = []
+
+    def start(*options: str) -> RedisServer:
+        servers.append(RedisServer(*options))
+        return servers[-1].start()
+
+    yield start
+    for server in servers:
+        server.remove()
 
 
 @pytest.fixture

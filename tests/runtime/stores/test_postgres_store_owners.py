@@ -1,4 +1,6 @@
-"""Owners in a PostgreSQL: proof that one is dead, processes that are stopped, tables of the version before, and rows that are lost."""
+"""Owners in a PostgreSQL: proof that one is dead, processes that are stopped, tables of the version
+before, and rows that are lost.
+"""
 
 import asyncio
 import signal
@@ -10,31 +12,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from offbook.runtime import PostgresStore, StoreError
+from offbook.runtime.errors import WriteRefused
+from offbook.runtime.stores import Append, Put
 from tests.programs.servers import PostgresServer
-from understudy.runtime import PostgresStore, StoreError
-from understudy.runtime.errors import WriteRefused
-from understudy.runtime.stores import Append, Put
 
 ROOT = Path(__file__).parents[3]
 
-VERSION_1 = """
-CREATE TABLE {0}entries (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key bytea NOT NULL UNIQUE, value bytea, records bigint NOT NULL,
-    written timestamptz NOT NULL, expires timestamptz);
-CREATE TABLE {0}records (entry bigint NOT NULL REFERENCES {0}entries ON DELETE CASCADE, number bigint NOT NULL, record bytea NOT NULL,
-    PRIMARY KEY (entry, number));
-CREATE TABLE {0}leases (key bytea PRIMARY KEY, owner bytea NOT NULL, until timestamptz NOT NULL);
-CREATE TABLE {0}writers (id bytea PRIMARY KEY, batch bigint NOT NULL, at timestamptz NOT NULL);
-CREATE TABLE {0}version (version integer NOT NULL);
-INSERT INTO {0}version VALUES (1);
-INSERT INTO {0}entries (key, value, records, written) VALUES ('run', 'mark', 1, now());
-INSERT INTO {0}records VALUES (1, 1, 'first');
-INSERT INTO {0}leases VALUES ('lease:run', 'old', now() + interval '1 second'), ('lease:other', 'old', now() - interval '1 second');
-"""
-
 OWNER = """
 import asyncio, sys
-from understudy.runtime import PostgresStore
-from understudy.runtime.stores import Append
+from offbook.runtime import PostgresStore
+from offbook.runtime.stores import Append
 
 async def main():
     store = PostgresStore(sys.argv[1], prefix=sys.argv[2])
@@ -66,7 +54,12 @@ def child(postgres_server):
     started = []
 
     def start(prefix):
-        process = subprocess.Popen([sys.executable, "-c", OWNER, postgres_server.dsn, prefix], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        process = subprocess.Popen(
+            [sys.executable, "-c", OWNER, postgres_server.dsn, prefix],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
         started.append(process)
         assert process.stdout.readline() == "ready\n"
         return process
@@ -78,7 +71,10 @@ def child(postgres_server):
 
 
 def end_session(sql, store):
-    sql("SELECT pg_terminate_backend(%s, 5000)", store._worker()._backend._connection.info.backend_pid)
+    sql(
+        "SELECT pg_terminate_backend(%s, 5000)",
+        store._worker()._backend._connection.info.backend_pid,
+    )
 
 
 async def refused(awaitable, reason):
@@ -121,9 +117,13 @@ def test_g13_a_process_that_is_stopped_is_alive_and_holds_up_none(run, store_of,
             process.send_signal(signal.SIGSTOP)
             begun = time.monotonic()
             assert await store.claim("child 3", "b") is None
-            await asyncio.gather(*(store.commit(claim, [Append(claim.key, (b"r",), turn)]) for claim in claims))
+            await asyncio.gather(
+                *(store.commit(claim, [Append(claim.key, (b"r",), turn)]) for claim in claims)
+            )
             # What it writes itself is free as well.
-            await asyncio.gather(*(store.commit(None, [Put(f"child {number}", b"v")]) for number in range(20)))
+            await asyncio.gather(
+                *(store.commit(None, [Put(f"child {number}", b"v")]) for number in range(20))
+            )
             assert time.monotonic() - begun < 2
             process.send_signal(signal.SIGCONT)
             await asyncio.sleep(0.013 * turn)
@@ -136,20 +136,38 @@ def test_g13_a_process_that_is_stopped_is_alive_and_holds_up_none(run, store_of,
     run(main())
 
 
-def test_g13_what_one_process_holds_fails_what_needs_it_and_nothing_else(run, postgres_server, store_of):
+def test_g13_what_one_process_holds_fails_what_needs_it_and_nothing_else(
+    run, postgres_server, store_of
+):
     store = store_of("postgres")
 
     async def main():
         await store.keep_alive("b", 60, first=True)
-        claims = [await store.claim(f"run {number}", "b", [Put(f"run {number}", b"v")]) for number in range(60)]
+        claims = [
+            await store.claim(f"run {number}", "b", [Put(f"run {number}", b"v")])
+            for number in range(60)
+        ]
         with psycopg.connect(postgres_server.dsn) as other:
-            other.execute(f"SELECT 1 FROM {store._prefix}entries WHERE key IN ('run 7', 'run 9', 'run 11') FOR UPDATE")
+            other.execute(
+                f"SELECT 1 FROM {store._prefix}entries WHERE key IN ('run 7', 'run 9', 'run "
+                "11') FOR UPDATE"
+            )
             for turn in range(2):
                 begun = time.monotonic()
-                calls = (store.commit(claim, [Append(claim.key, (b"r",), turn)]) for claim in claims)
+                calls = (
+                    store.commit(claim, [Append(claim.key, (b"r",), turn)]) for claim in claims
+                )
                 ended = await asyncio.gather(*calls, return_exceptions=True)
-                assert [index for index, error in enumerate(ended) if error is not None] == [7, 9, 11]
-                assert all(isinstance(error, StoreError) and "lock_timeout" in str(error) for error in ended if error is not None)
+                assert [index for index, error in enumerate(ended) if error is not None] == [
+                    7,
+                    9,
+                    11,
+                ]
+                assert all(
+                    isinstance(error, StoreError) and "lock_timeout" in str(error)
+                    for error in ended
+                    if error is not None
+                )
                 assert time.monotonic() - begun < (6 if turn == 0 else 2)
 
     run(main())
@@ -242,41 +260,6 @@ def test_locks_are_let_go_with_their_owners(run, store_of, sql):
     run(main())
 
 
-def test_tables_of_version_1_are_taken_over_with_what_is_held(run, store_of, sql, wait_until):
-    store = store_of("postgres")
-    sql(VERSION_1.format(store._prefix))
-
-    async def main():
-        await store.keep_alive("a", 60, first=True)
-        assert (await store.get("run"), await store.read("run")) == (b"mark", [b"first"])
-        assert await store.claim("run", "a", former="lease:run") is None
-        assert await store.holder("run") is None
-        assert await store.claim("other", "a", former="lease:other") is not None
-        with pytest.raises(psycopg.errors.UndefinedTable):
-            sql(f"SELECT 1 FROM {store._prefix}leases")
-        assert sql(f"SELECT version FROM {store._prefix}version") == [(3,)]
-
-        async def free():
-            return await store.claim("run", "a", [Append("run", (b"second",), 1)], former="lease:run")
-
-        await wait_until(free)
-        await store.prune()
-        assert sql(f"SELECT count(*) FROM {store._prefix}former_leases") == [(0,)]
-
-    run(main())
-
-
-def test_several_processes_take_over_the_same_tables(run, store_of, sql):
-    stores = [store_of("postgres", "shared") for _ in range(5)]
-    sql(VERSION_1.format(stores[0]._prefix))
-
-    async def main():
-        assert sorted(await asyncio.gather(*(store.append("run", [b"r"]) for store in stores))) == [2, 3, 4, 5, 6]
-        assert len(await stores[0].read("run")) == 6
-
-    run(main())
-
-
 def test_g13_writes_that_a_failover_has_lost_are_noticed(run, store_of, sql):
     store = store_of("postgres")
 
@@ -292,12 +275,31 @@ def test_g13_writes_that_a_failover_has_lost_are_noticed(run, store_of, sql):
     run(main())
 
 
+def test_g13_epochs_that_a_failover_has_lost_are_not_given_again(run, store_of, sql):
+    store = store_of("postgres")
+
+    async def main():
+        await store.keep_alive("a", 60, first=True)
+        lost = [await store.claim("run", "a") for _ in range(80)][-1]
+        sql(f"SELECT setval('{store._prefix}epochs', 2)")
+        sql(f"DELETE FROM {store._prefix}claims")
+        assert (await store.claim("run", "a")).epoch > lost.epoch
+        ahead = lost.epoch + 10**9
+        sql(f"SELECT setval('{store._prefix}epochs', {ahead})")  # the clock of the server is behind
+        assert (await store.claim("run", "a")).epoch == ahead + 1
+
+    run(main())
+
+
 def test_what_is_not_there_is_made_by_one_of_several(run, store_of):
     stores = [store_of("postgres", "shared") for _ in range(4)]
 
     async def main():
         for turn in range(20):
-            calls = (store.commit(None, [Append(f"j {turn}", (b"%d" % index,), 0)]) for index, store in enumerate(stores))
+            calls = (
+                store.commit(None, [Append(f"j {turn}", (b"%d" % index,), 0)])
+                for index, store in enumerate(stores)
+            )
             ended = await asyncio.gather(*calls, return_exceptions=True)
             assert sum(answer is None for answer in ended) == 1
             assert len(await stores[0].read(f"j {turn}")) == 1

@@ -1,4 +1,6 @@
-"""The store in a Redis: a server that goes and comes, an answer that is lost, and what else may be wrong with it."""
+"""The store in a Redis: a server that goes and comes, an answer that is lost, and what else may be
+wrong with it.
+"""
 
 import asyncio
 import threading
@@ -7,23 +9,9 @@ import uuid
 import pytest
 import redis
 
+from offbook.runtime import RedisStore, StoreError, UsageError
 from tests.programs.lossy import LossyLine
-from tests.programs.servers import PASSWORD, RedisServer
-from understudy.runtime import RedisStore, StoreError, UsageError
-
-
-@pytest.fixture
-def own_server():
-    """A Redis that a test may do with what it likes."""
-    servers = []
-
-    def start(*options):
-        servers.append(RedisServer(*options))
-        return servers[-1].start()
-
-    yield start
-    for server in servers:
-        server.remove()
+from tests.programs.servers import PASSWORD
 
 
 @pytest.fixture
@@ -42,28 +30,38 @@ def fails(caught, *words):
 
 def test_an_append_whose_answer_was_lost_is_not_done_twice(run, redis_server, line):
     async def main():
-        async with RedisStore(redis_server.url.replace(str(redis_server.port), str(line.port)), prefix=f"{uuid.uuid4()}:") as store:
+        async with RedisStore(
+            redis_server.url.replace(str(redis_server.port), str(line.port)),
+            prefix=f"{uuid.uuid4()}:",
+        ) as store:
             assert await store.append("journal", [b"1"]) == 1
             line.lose_answer_to(b"append")
             assert await store.append("journal", [b"2", b"3"]) == 3
             line.lose_answer_to(b"create")
             assert await store.create("key", b"v") is True
             line.lose_answer_to(b"append", times=2)
-            assert await asyncio.gather(store.append("journal", [b"4"]), store.create("other", b"w"), store.keep_alive("me", 60, first=True)) == [4, True, True]
+            assert await asyncio.gather(
+                store.append("journal", [b"4"]),
+                store.create("other", b"w"),
+                store.keep_alive("me", 60, first=True),
+            ) == [4, True, True]
             assert line.lost == 4
             assert await store.read("journal") == [b"1", b"2", b"3", b"4"]
 
     run(main())
 
 
-def test_it_waits_for_a_server_that_comes_back(run, own_server):
-    server = own_server()
+def test_it_waits_for_a_server_that_comes_back(run, own_redis):
+    server = own_redis()
 
     async def main():
         async with RedisStore(server.url) as store:
             assert await store.append("journal", [b"1"]) == 1
             server.stop()
-            appending = [asyncio.create_task(store.append("journal", [b"2"])), asyncio.create_task(store.get("key"))]
+            appending = [
+                asyncio.create_task(store.append("journal", [b"2"])),
+                asyncio.create_task(store.get("key")),
+            ]
             await asyncio.sleep(0.3)
             assert not appending[0].done()
             server.start()
@@ -75,8 +73,8 @@ def test_it_waits_for_a_server_that_comes_back(run, own_server):
     run(main())
 
 
-def test_a_server_that_hangs_for_a_moment_is_waited_for(run, own_server):
-    server = own_server()
+def test_a_server_that_hangs_for_a_moment_is_waited_for(run, own_redis):
+    server = own_redis()
 
     async def main():
         async with RedisStore(server.url) as store:
@@ -91,8 +89,8 @@ def test_a_server_that_hangs_for_a_moment_is_waited_for(run, own_server):
     run(main())
 
 
-def test_a_server_that_is_away_is_told(run, own_server):
-    server = own_server()
+def test_a_server_that_is_away_is_told(run, own_redis):
+    server = own_redis()
     url = server.url
     server.stop()
 
@@ -106,7 +104,13 @@ def test_a_server_that_is_away_is_told(run, own_server):
             ):
                 with pytest.raises(StoreError) as caught:
                     await call
-                fails(caught, f"RedisStore('redis://127.0.0.1:{server.port}/0'", words, "cannot be reached", "see that it runs")
+                fails(
+                    caught,
+                    f"RedisStore('redis://127.0.0.1:{server.port}/0'",
+                    words,
+                    "cannot be reached",
+                    "see that it runs",
+                )
                 assert isinstance(caught.value.__cause__, redis.ConnectionError)
 
     run(main())
@@ -125,21 +129,28 @@ def test_a_connection_that_was_ended_is_made_anew(run, redis_server, store_of):
         run(main())
 
 
-def test_a_server_that_was_started_again_does_not_know_the_script_any_more(run, redis_server, store_of):
+def test_a_server_that_was_started_again_does_not_know_the_script_any_more(
+    run, redis_server, store_of
+):
     store = store_of("redis")
     with redis.Redis.from_url(redis_server.url) as other:
 
         async def main():
             assert await store.append("journal", [b"r"]) == 1
             other.script_flush()
-            assert await asyncio.gather(store.append("journal", [b"s"]), store.get("key"), store.append("other", [b"s"])) == [2, None, 1]
+            assert await asyncio.gather(
+                store.append("journal", [b"s"]), store.get("key"), store.append("other", [b"s"])
+            ) == [2, None, 1]
 
         run(main())
 
 
 def test_a_wrong_password_is_told_at_once_and_not_shown(run, redis_server):
     async def main():
-        async with RedisStore(redis_server.url.replace(PASSWORD, "another-secret")) as store, asyncio.timeout(4):
+        async with (
+            RedisStore(redis_server.url.replace(PASSWORD, "another-secret")) as store,
+            asyncio.timeout(4),
+        ):
             with pytest.raises(StoreError) as caught:
                 await store.get("key")
             fails(caught, "refuses the user or the password")
@@ -148,7 +159,16 @@ def test_a_wrong_password_is_told_at_once_and_not_shown(run, redis_server):
     run(main())
 
 
-@pytest.mark.parametrize("url", ["localhost:6379", "http://:secret@localhost", "redis://user:sec/ret@localhost:x/0", "redis://:secret@localhost:port", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:6379",
+        "http://:secret@localhost",
+        "redis://user:sec/ret@localhost:x/0",
+        "redis://:secret@localhost:port",
+        "",
+    ],
+)
 def test_a_url_that_is_none_is_told_at_once_and_not_shown(url):
     with pytest.raises(UsageError, match=r"the url cannot be read.*give one as redis://") as caught:
         RedisStore(url)
@@ -171,7 +191,12 @@ def test_something_else_under_a_key_fails_that_operation_only(run, redis_server,
         other.rpush(f"{root}v:value", "no text")
 
         async def main():
-            calls = (store.append("journal", [b"r"]), store.get("value"), store.append("good", [b"r"]), store.get("other"))
+            calls = (
+                store.append("journal", [b"r"]),
+                store.get("value"),
+                store.append("good", [b"r"]),
+                store.get("other"),
+            )
             appended, got, good, none = await asyncio.gather(*calls, return_exceptions=True)
             for error, words in ((appended, "append of 'journal'"), (got, "get of 'value'")):
                 assert isinstance(error, StoreError)
@@ -184,15 +209,18 @@ def test_something_else_under_a_key_fails_that_operation_only(run, redis_server,
         run(main())
 
 
-def test_a_server_without_memory_is_told(run, own_server):
-    server = own_server("--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
+def test_a_server_without_memory_is_told(run, own_redis):
+    server = own_redis("--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
 
     async def main():
         async with RedisStore(server.url) as store:
             await store.append("journal", [b"r"])
             with redis.Redis.from_url(server.url) as other:
                 other.config_set("maxmemory", 1)
-            with pytest.raises(StoreError, match=r"append of 'journal'.*no memory left.*nothing of this operation was written"):
+            with pytest.raises(
+                StoreError,
+                match=r"append of 'journal'.*no memory left.*nothing of this operation was written",
+            ):
                 await store.append("journal", [b"s"])
             assert await store.read("journal") == [b"r"]
             await store.delete("journal")
@@ -204,11 +232,11 @@ def test_a_server_without_memory_is_told(run, own_server):
 def test_data_of_a_newer_version_is_told(run, redis_server, store_of):
     store = store_of("redis")
     with redis.Redis.from_url(redis_server.url) as other:
-        other.set(f"{store._prefix}version", 7)
+        other.set(f"{store._prefix}\0version", 7)
 
     async def main():
         for call in (store.get("key"), store.set("key", b"v")):
-            with pytest.raises(StoreError, match=r"version 7.*newer version of understudy"):
+            with pytest.raises(StoreError, match=r"version 7.*newer version of offbook"):
                 await call
 
     run(main())
@@ -224,8 +252,11 @@ def test_what_has_expired_leaves_nothing_behind(run, redis_server, store_of):
                 await store.append(f"key {number}", [b"r"])
             await asyncio.sleep(0.1)
             await store.delete("something")
-            left = {key.decode().removeprefix(store._prefix) for key in other.scan_iter(f"{store._prefix}*")}
-            assert {key for key in left if not key.startswith("\0w:")} == {"version", "keys", "times", "expiry", "\0version"}
+            left = {
+                key.decode().removeprefix(store._prefix)
+                for key in other.scan_iter(f"{store._prefix}*")
+            }
+            assert {key for key in left if not key.startswith("\0w:")} == {"\0version"}
 
         run(main())
 
@@ -270,7 +301,9 @@ def test_the_environment_says_where_the_server_is(run, redis_server, monkeypatch
         ("rediss://redis.example/2", "rediss://redis.example/2"),
     ],
 )
-def test_an_address_may_be_a_host_with_its_port_or_a_url_and_stand_in_a_file(address, url, monkeypatch, tmp_path):
+def test_an_address_may_be_a_host_with_its_port_or_a_url_and_stand_in_a_file(
+    address, url, monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("REDIS_ADDR", raising=False)
     if address is not None:

@@ -1,4 +1,6 @@
-"""The files of a store: for whom they are, and what becomes of a store whose files are taken away."""
+"""The files of a store: for whom they are, and what becomes of a store whose files are taken
+away.
+"""
 
 import asyncio
 import os
@@ -10,8 +12,8 @@ import sys
 
 import pytest
 
-from understudy.runtime import SQLiteStore, StoreError, UsageError
-from understudy.runtime.stores import Put
+from offbook.runtime import SQLiteStore, StoreError, UsageError
+from offbook.runtime.stores import Put
 
 
 @pytest.fixture
@@ -36,7 +38,9 @@ def test_files_are_for_those_that_the_mode_says(run, path, mask, mode, taken):
         async with SQLiteStore(path, **({} if mode == 0o600 else {"mode": mode})) as store:
             await store.keep_alive("me", 60, first=True)
             await store.set("key", b"v")
-            files = {found.name: stat.S_IMODE(found.stat().st_mode) for found in path.parent.iterdir()}
+            files = {
+                found.name: stat.S_IMODE(found.stat().st_mode) for found in path.parent.iterdir()
+            }
             assert len(files) == 4
             assert set(files.values()) == {mode}, files
 
@@ -110,10 +114,16 @@ def test_a_newer_version_that_comes_while_it_is_open_is_told(run, path):
             await store.set("key", b"v")
             other = sqlite3.connect(path, isolation_level=None)
             other.execute("PRAGMA user_version = 4")
-            for call in (lambda: store.set("key", b"w"), lambda: store.get("key"), lambda: store.claim("k", "me")):
-                with pytest.raises(StoreError, match=r"newer version of understudy.*version 4.*Update"):
+            for call in (
+                lambda: store.set("key", b"w"),
+                lambda: store.get("key"),
+                lambda: store.claim("k", "me"),
+            ):
+                with pytest.raises(
+                    StoreError, match=r"newer version of offbook.*version 4.*Update"
+                ):
                     await call()
-            other.execute("PRAGMA user_version = 3")
+            other.execute("PRAGMA user_version = 1")
             other.close()
             assert await store.get("key") == b"v"
 
@@ -122,10 +132,18 @@ def test_a_newer_version_that_comes_while_it_is_open_is_told(run, path):
 
 def test_what_cannot_be_opened_is_closed_again(tmp_path):
     program = (
-        "import asyncio, gc, sys\nfrom understudy.runtime import SQLiteStore, StoreError\n"
-        "async def main():\n    async with SQLiteStore(sys.argv[1]) as store:\n        try:\n            await store.set('key', b'w')\n"
-        "        except StoreError as error:\n            print('told')\nasyncio.run(main())\ngc.collect()\n"
+        "import asyncio, gc, sys\nfrom offbook.runtime import SQLiteStore, StoreError\n"
+        "async def main():\n    async with SQLiteStore(sys.argv[1]) as store:\n        "
+        "try:\n            await store.set('key', b'w')\n"
+        "        except StoreError as error:\n            "
+        "print('told')\nasyncio.run(main())\ngc.collect()\n"
     )
     for path in (tmp_path / "none" / "a.db", tmp_path):
-        done = subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", program, str(path)], capture_output=True, text=True, check=True, timeout=50)
+        done = subprocess.run(
+            [sys.executable, "-X", "dev", "-W", "error", "-c", program, str(path)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=50,
+        )
         assert (done.stdout, done.stderr) == ("told\n", "")

@@ -1,12 +1,14 @@
-"""Two processes that open one new file at the same instant: what one has made meanwhile is not taken for somebody else's."""
+"""Two processes that open one new file at the same instant: what one has made meanwhile is not
+taken for somebody else's.
+"""
 
 import sqlite3
 from contextlib import closing
 
 import pytest
 
-from understudy.runtime.stores.sqlite.schema import prepare
-from understudy.runtime.stores.sqlite.state import MachineTime, State
+from offbook.runtime.stores.sqlite.schema import prepare
+from offbook.runtime.stores.sqlite.state import MachineTime, State
 
 
 def make(connection):
@@ -14,7 +16,9 @@ def make(connection):
 
 
 class Between:
-    """A connection; before a statement that begins so is run the first time, another one makes the tables."""
+    """A connection; before a statement that begins so is run the first time, another one makes the
+    tables.
+    """
 
     def __init__(self, path, statement):
         self._connection = sqlite3.connect(path, isolation_level=None)
@@ -32,13 +36,17 @@ class Between:
         return getattr(self._connection, name)
 
 
-@pytest.mark.parametrize("statement", ["PRAGMA application_id", "PRAGMA user_version", "SELECT count(*)", "BEGIN IMMEDIATE"])
+@pytest.mark.parametrize(
+    "statement",
+    ["PRAGMA application_id", "PRAGMA user_version", "SELECT count(*)", "BEGIN IMMEDIATE"],
+)
 def test_tables_that_another_one_makes_meanwhile_are_known(tmp_path, statement):
     path = tmp_path / "a.db"
     sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()
     connection = Between(path, statement)
     if statement == "SELECT count(*)":
-        connection.execute("PRAGMA busy_timeout = 10")  # here the other one has to wait for us, and cannot
+        # Here the other one has to wait for us, and cannot.
+        connection.execute("PRAGMA busy_timeout = 10")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             make(connection)
     else:

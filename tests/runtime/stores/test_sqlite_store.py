@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.runtime import CheckpointError, SQLiteStore, StoreError, UsageError
+from offbook.runtime import CheckpointError, SQLiteStore, StoreError, UsageError
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_tables_of_a_newer_version_are_told_and_left_alone(run, says, path):
         other.execute("PRAGMA user_version = 7")
     other.close()
     for call in (lambda store: store.set("key", b"w"), lambda store: store.get("key")):
-        says(path, "newer version of understudy", "version 7", "Update", call=call)
+        says(path, "newer version of offbook", "version 7", "Update", call=call)
 
 
 def test_a_damaged_file_is_told(says, path):
@@ -85,13 +85,16 @@ def test_a_damaged_file_is_told(says, path):
     says(path, "damaged", call=lambda store: store.read("journal"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write everywhere")
+@pytest.mark.skipif(
+    os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write everywhere"
+)
 def test_a_file_that_cannot_be_written_is_told(path, tmp_path):
     with SQLiteStore(path) as store:
         asyncio.run(store.set("key", b"v"))
     program = (
-        "import asyncio, sys\nfrom understudy.runtime import SQLiteStore, StoreError\n"
-        "async def main():\n    async with SQLiteStore(sys.argv[1]) as store:\n        try:\n            await store.set('key', b'w')\n"
+        "import asyncio, sys\nfrom offbook.runtime import SQLiteStore, StoreError\n"
+        "async def main():\n    async with SQLiteStore(sys.argv[1]) as store:\n        "
+        "try:\n            await store.set('key', b'w')\n"
         "        except StoreError as error:\n            print(error)\nasyncio.run(main())\n"
     )
     path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
@@ -117,8 +120,16 @@ def in_another_account(program, *arguments):
 
     command = [sys.executable, "-c", program, *arguments]
     if os.geteuid() == 0:
-        # It keeps the right to read what root may read, so that it finds the packages, but not that to write.
-        command = ["setpriv", "--bounding-set", "-all,+dac_read_search", "--inh-caps", "-all", *command]
+        # It keeps the right to read what root may read, so that it finds the packages, but not that
+        # to write.
+        command = [
+            "setpriv",
+            "--bounding-set",
+            "-all,+dac_read_search",
+            "--inh-caps",
+            "-all",
+            *command,
+        ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -183,7 +194,10 @@ def test_a_thousand_that_wait_for_a_lock_wait_once(run, path):
             other = sqlite3.connect(path, isolation_level=None)
             other.execute("BEGIN IMMEDIATE")
             async with asyncio.timeout(10):
-                ended = await asyncio.gather(*(store.set(f"key {number}", b"v") for number in range(1000)), return_exceptions=True)
+                ended = await asyncio.gather(
+                    *(store.set(f"key {number}", b"v") for number in range(1000)),
+                    return_exceptions=True,
+                )
             assert all(isinstance(error, StoreError) for error in ended)
             assert len({str(error) for error in ended}) == 1000  # each says its own key
             other.execute("COMMIT")
@@ -200,7 +214,10 @@ def test_what_one_operation_cannot_do_fails_that_one_only(run, path):
             limit = sqlite3.SQLITE_LIMIT_LENGTH
             store._worker()._backend._opened.connection.setlimit(limit, 100_000)
             ended = await asyncio.gather(
-                *(store.set(f"key {number}", b"x" * (200_000 if number == 7 else 1)) for number in range(20)),
+                *(
+                    store.set(f"key {number}", b"x" * (200_000 if number == 7 else 1))
+                    for number in range(20)
+                ),
                 return_exceptions=True,
             )
             assert [index for index, error in enumerate(ended) if error is not None] == [7]
@@ -218,10 +235,10 @@ def test_a_relative_path_stays_where_it_was(run, tmp_path, monkeypatch):
         async with SQLiteStore() as store:
             os.chdir(tmp_path / "elsewhere")
             await store.set("key", b"v")
-            assert "understudy.db" in repr(store)
+            assert "offbook.db" in repr(store)
 
     run(main())
-    assert (tmp_path / "understudy.db").is_file()
+    assert (tmp_path / "offbook.db").is_file()
 
 
 def test_a_database_in_memory_is_as_long_there_as_the_store(run):
@@ -262,10 +279,15 @@ def test_the_file_is_in_order_after_everything(run, path):
             await store.revoke("me")
             left = [*await store.keys(), "only a claim"]
             assert left
-            assert await store.prune(older_than=0) == len({*left, *(f"run {number}" for number in range(4))})
+            assert await store.prune(older_than=0) == len(
+                {*left, *(f"run {number}" for number in range(4))}
+            )
 
     run(main())
     file = sqlite3.connect(path)
     assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert [file.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("items", "contents", "records", "owners", "claims")] == [(0,)] * 5
+    assert [
+        file.execute(f"SELECT count(*) FROM {table}").fetchone()
+        for table in ("items", "contents", "records", "owners", "claims")
+    ] == [(0,)] * 5
     file.close()

@@ -1,12 +1,14 @@
-"""Many callers at once: from one loop, from several, from several threads; and callers that go away."""
+"""Many callers at once: from one loop, from several, from several threads; and callers that go
+away.
+"""
 
 import asyncio
 import threading
 
 import pytest
 
-from understudy.runtime import SQLiteStore
-from understudy.runtime.stores import Append, Expect, Put
+from offbook.runtime import SQLiteStore
+from offbook.runtime.stores import Append, Expect, Put
 
 CALLERS = 1000
 THREADS = 4
@@ -26,11 +28,15 @@ def test_a_thousand_appends_share_a_few_transactions(run, store_of, kind):
     async def main():
         await store.get("first")
         before = batches(store)
-        sizes = await asyncio.gather(*(store.append(f"run {number % 10}", [b"%d" % number]) for number in range(CALLERS)))
+        sizes = await asyncio.gather(
+            *(store.append(f"run {number % 10}", [b"%d" % number]) for number in range(CALLERS))
+        )
         assert batches(store) - before < CALLERS / 20
         assert sorted(sizes) == sorted(list(range(1, CALLERS // 10 + 1)) * 10)
         for journal in range(10):
-            assert await store.read(f"run {journal}") == [b"%d" % number for number in range(journal, CALLERS, 10)]
+            assert await store.read(f"run {journal}") == [
+                b"%d" % number for number in range(journal, CALLERS, 10)
+            ]
 
     run(main())
 
@@ -42,8 +48,14 @@ def test_all_kinds_of_calls_at_once(run, store):
         assert await store.create(key, b"start")
         assert await store.append(key, [b"1", b"2"]) == 2
         assert await store.keep_alive("me", 60)
-        await store.commit(claim, [Expect(key, b"start"), Append(key, (b"3",), 2), Put(key, b"later")])
-        assert (await store.get(key), await store.read(key, 1), await store.holder(key)) == (b"later", [b"2", b"3"], "me")
+        await store.commit(
+            claim, [Expect(key, b"start"), Append(key, (b"3",), 2), Put(key, b"later")]
+        )
+        assert (await store.get(key), await store.read(key, 1), await store.holder(key)) == (
+            b"later",
+            [b"2", b"3"],
+            "me",
+        )
         assert key in await store.keys(key)
         if number % 2:
             await store.delete(key)
@@ -65,7 +77,10 @@ def test_it_serves_many_threads_each_with_a_loop_of_its_own(store):
 
     async def use(name):
         for turn in range(OF_EACH):
-            await asyncio.gather(store.append("shared", [f"{name} {turn}".encode()]), store.set(f"{name} {turn}", b"v"))
+            await asyncio.gather(
+                store.append("shared", [f"{name} {turn}".encode()]),
+                store.set(f"{name} {turn}", b"v"),
+            )
 
     def work(name):
         try:
@@ -86,7 +101,9 @@ def test_it_serves_many_threads_each_with_a_loop_of_its_own(store):
     records, keys = asyncio.run(look())
     assert len(records) == THREADS * OF_EACH == len(keys)
     for name in (f"t{number}" for number in range(THREADS)):
-        assert [record for record in records if record.startswith(name.encode())] == [f"{name} {turn}".encode() for turn in range(OF_EACH)]
+        assert [record for record in records if record.startswith(name.encode())] == [
+            f"{name} {turn}".encode() for turn in range(OF_EACH)
+        ]
 
 
 def test_it_is_used_from_one_loop_after_the_other(store):
@@ -161,7 +178,8 @@ def test_what_was_written_is_there_for_the_next_store(run, store_of, kind):
             claim = await store.claim("key", "me")
         again = store_of(kind, "again")
         assert (await again.get("key"), await again.read("key")) == (b"v", [b"r"])
-        if kind == "postgres":  # where the connection that a store has closed is the proof that its owners are gone
+        # Where the connection that a store has closed is the proof that its owners are gone.
+        if kind == "postgres":
             assert await again.holder("key") is None
             assert not await again.keep_alive("me", 60)
         else:

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from understudy.runtime import JournalStore, Store, UsageError
-from understudy.runtime.errors import WriteRefused
-from understudy.runtime.stores import Append, Expect, Put
+from offbook.runtime import JournalStore, Store, UsageError
+from offbook.runtime.errors import WriteRefused
+from offbook.runtime.stores import Append, Expect, Put
 
 AWKWARD = [
     "a",
@@ -55,7 +55,11 @@ def test_what_was_set_is_there_until_it_is_deleted(run, store):
     run(main())
 
 
-@pytest.mark.parametrize("value", [b"", b"\0", bytes(range(256)), b"\xff" * 3_000_000], ids=["empty", "nul", "all bytes", "3 MB"])
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"\0", bytes(range(256)), b"\xff" * 3_000_000],
+    ids=["empty", "nul", "all bytes", "3 MB"],
+)
 def test_bytes_come_back_as_they_were(run, store, value):
     async def main():
         await store.set("value", value)
@@ -81,7 +85,9 @@ def test_a_key_is_any_text_and_no_two_are_the_same(run, store):
             assert await store.holder(key) == f"owner of {key}"
         assert await store.keys() == sorted(AWKWARD)
         for prefix in ("", *AWKWARD, "run:", "no such"):
-            assert await store.keys(prefix) == sorted(key for key in AWKWARD if key.startswith(prefix)), prefix
+            assert await store.keys(prefix) == sorted(
+                key for key in AWKWARD if key.startswith(prefix)
+            ), prefix
 
     run(main())
 
@@ -92,8 +98,12 @@ def test_a_long_key_is_a_key(run, store):
         await store.set(key, b"v")
         await store.append(key, [b"r"])
         assert await store.keep_alive(key, 30, first=True)
-        assert await store.claim(key, key, former=key)
-        assert (await store.get(key), await store.read(key), await store.holder(key)) == (b"v", [b"r"], key)
+        assert await store.claim(key, key)
+        assert (await store.get(key), await store.read(key), await store.holder(key)) == (
+            b"v",
+            [b"r"],
+            key,
+        )
         assert await store.keys("k" * 2000) == [key]
 
     run(main())
@@ -142,7 +152,11 @@ def test_deleting_a_key_deletes_its_value_and_its_journal_and_no_claim(run, stor
         assert await store.keep_alive("me", 30, first=True)
         assert await store.claim("key", "me")
         await store.delete("key")
-        assert (await store.get("key"), await store.read("key"), await store.keys()) == (None, [], [])
+        assert (await store.get("key"), await store.read("key"), await store.keys()) == (
+            None,
+            [],
+            [],
+        )
         assert await store.holder("key") == "me"
         assert await store.append("key", [b"again"]) == 1
         assert await store.read("key") == [b"again"]
@@ -182,7 +196,9 @@ def test_create_writes_only_where_nothing_is(run, store):
 
 def test_one_of_several_creates_it(run, store):
     async def main():
-        won = await asyncio.gather(*(store.create("key", b"%d" % number) for number in range(SEVERAL)))
+        won = await asyncio.gather(
+            *(store.create("key", b"%d" % number) for number in range(SEVERAL))
+        )
         assert sum(won) == 1
         assert await store.get("key") == b"%d" % won.index(True)
 
@@ -218,7 +234,10 @@ def test_one_of_several_claims_it(run, store):
     async def main():
         names = [f"owner {number}" for number in range(SEVERAL)]
         await owners(store, *names)
-        won = [claim is not None for claim in await asyncio.gather(*(store.claim("run", name) for name in names))]
+        won = [
+            claim is not None
+            for claim in await asyncio.gather(*(store.claim("run", name) for name in names))
+        ]
         assert sum(won) == 1
         assert await store.holder("run") == names[won.index(True)]
 
@@ -237,7 +256,9 @@ def test_the_time_of_an_owner_is_over(run, store, wait_until):
     run(main())
 
 
-def test_an_owner_whose_time_is_over_has_nothing_and_is_prolonged_unless_it_was_pruned(run, store, wait_until):
+def test_an_owner_whose_time_is_over_has_nothing_and_is_prolonged_unless_it_was_pruned(
+    run, store, wait_until
+):
     async def main():
         await owners(store, "a", seconds=0.05)
         assert await store.claim("run", "a")
@@ -268,7 +289,12 @@ def test_prolonging_one_owner_prolongs_no_other(run, store, wait_until):
             return await store.holder("short") is None
 
         await wait_until(short_is_free)
-        assert [await store.holder(key) for key in ("x", "y", "z", "nobody's")] == ["me", "me", "you", None]
+        assert [await store.holder(key) for key in ("x", "y", "z", "nobody's")] == [
+            "me",
+            "me",
+            "you",
+            None,
+        ]
 
     run(main())
 
@@ -313,7 +339,9 @@ def test_what_has_not_been_written_for_long_is_pruned(run, store, wait_until):
     run(main())
 
 
-def test_claims_of_owners_that_are_gone_can_be_pruned_but_not_those_of_keys_that_are_there(run, store, wait_until):
+def test_claims_of_owners_that_are_gone_can_be_pruned_but_not_those_of_keys_that_are_there(
+    run, store, wait_until
+):
     async def main():
         await owners(store, "a", seconds=0.3)
         await owners(store, "b")
@@ -340,7 +368,14 @@ def test_it_lives_as_long_as_it_is_open(run, store):
             await store.set("key", b"v")
         await store.aclose()
         store.close()
-        for call in (store.get("key"), store.set("key", b"v"), store.prune(), store.keep_alive("me", 1), store.claim("key", "me"), store.orphans()):
+        for call in (
+            store.get("key"),
+            store.set("key", b"v"),
+            store.prune(),
+            store.keep_alive("me", 1),
+            store.claim("key", "me"),
+            store.orphans(),
+        ):
             with pytest.raises(UsageError, match="closed"):
                 await call
 
@@ -357,7 +392,15 @@ WRONG = {
     "get": [(1,), (b"k",), ("",), (None,), ("k" * 2049,), ("ä" * 1025,)],
     "set": [(1, b""), ("", b""), ("k", "text"), ("k", None), ("k", bytearray(b"x"))],
     "delete": [(1,), ("",)],
-    "append": [("", []), ("k", b"bytes"), ("k", "text"), ("k", ["text"]), ("k", [b"x", None]), ("k", None), ("k", {b"x"})],
+    "append": [
+        ("", []),
+        ("k", b"bytes"),
+        ("k", "text"),
+        ("k", ["text"]),
+        ("k", [b"x", None]),
+        ("k", None),
+        ("k", {b"x"}),
+    ],
     "read": [("",), ("k", -1), ("k", 1.0), ("k", True), ("k", "1"), ("k", 2**63)],
     "keys": [(None,), (b"p",)],
     "create": [("", b""), ("k", "text")],

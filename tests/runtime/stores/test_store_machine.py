@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from understudy.runtime.errors import WriteRefused
-from understudy.runtime.stores import Append, Expect, Put, Remove
+from offbook.runtime.errors import WriteRefused
+from offbook.runtime.stores import Append, Expect, Put, Remove
 
 KEYS = st.sampled_from(["a", "a%", "a_b", "ab", "b", "ä", "\ud800", "a\0"])
 OWNERS = st.sampled_from(["me", "you"])
@@ -17,7 +17,9 @@ WRITES = st.lists(
     st.one_of(
         st.builds(Put, KEYS, BYTES),
         st.builds(Remove, KEYS),
-        st.builds(Append, KEYS, st.lists(BYTES, min_size=1, max_size=3).map(tuple), st.integers(0, 3)),
+        st.builds(
+            Append, KEYS, st.lists(BYTES, min_size=1, max_size=3).map(tuple), st.integers(0, 3)
+        ),
         st.builds(Expect, KEYS, st.none() | BYTES),
     ),
     max_size=3,
@@ -75,11 +77,15 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(prefix=st.sampled_from(["", "a", "a%", "a_", "ä", "\ud800", "zz"]))
     def keys(self, prefix):
-        assert self.ask(self.store.keys(prefix)) == sorted(key for key in {*self.values, *self.journals} if key.startswith(prefix))
+        assert self.ask(self.store.keys(prefix)) == sorted(
+            key for key in {*self.values, *self.journals} if key.startswith(prefix)
+        )
 
     @rule(owner=OWNERS, first=st.booleans())
     def keep_alive(self, owner, first):
-        assert self.ask(self.store.keep_alive(owner, LONG, first=first)) is (first or owner in self.owners)
+        assert self.ask(self.store.keep_alive(owner, LONG, first=first)) is (
+            first or owner in self.owners
+        )
         if first:
             self.owners.add(owner)
 
@@ -104,7 +110,11 @@ class StoreMachine(RuleBasedStateMachine):
             self.claims.append(claim)
             self.do(writes)
 
-    @rule(which=st.integers(0, 5), writes=WRITES, then=st.sampled_from(["keep", "keep", "release", "forget"]))
+    @rule(
+        which=st.integers(0, 5),
+        writes=WRITES,
+        then=st.sampled_from(["keep", "keep", "release", "forget"]),
+    )
     def commit(self, which, writes, then):
         """One of the latest claims, which may be over by now, or none."""
         claim = ([*self.claims[:-6:-1], None] * 6)[which]
@@ -126,7 +136,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(prefix=st.sampled_from(["", "a", "a%", "ä", "zz"]), limit=st.sampled_from([None, 1, 3]))
     def orphans(self, prefix, limit):
-        found = [key for key in self.values if key.startswith(prefix) and self.holding.get(key, ("", 0))[0] not in self.owners]
+        found = [
+            key
+            for key in self.values
+            if key.startswith(prefix) and self.holding.get(key, ("", 0))[0] not in self.owners
+        ]
         found.sort(key=lambda key: (self.holding.get(key, ("", 0))[1], key))
         assert self.ask(self.store.orphans(prefix, limit)) == found[:limit]
 
@@ -143,9 +157,17 @@ class StoreMachine(RuleBasedStateMachine):
         for write in writes:
             if type(write) is Append and write.after != len(self.journals.get(write.key, [])):
                 return "position"
-            if type(write) is Expect and write.value is None and (write.key in self.values or write.key in self.journals):
+            if (
+                type(write) is Expect
+                and write.value is None
+                and (write.key in self.values or write.key in self.journals)
+            ):
                 return "value"
-            if type(write) is Expect and write.value is not None and self.values.get(write.key) != write.value:
+            if (
+                type(write) is Expect
+                and write.value is not None
+                and self.values.get(write.key) != write.value
+            ):
                 return "value"
         return None
 
@@ -161,7 +183,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def prune(self):
-        gone = {key for key, (owner, _) in self.holding.items() if owner not in self.owners and key not in self.values and key not in self.journals}
+        gone = {
+            key
+            for key, (owner, _) in self.holding.items()
+            if owner not in self.owners and key not in self.values and key not in self.journals
+        }
         assert self.ask(self.store.prune(LONG)) == len(gone)
         for key in gone:
             del self.holding[key]
@@ -169,14 +195,21 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(keys=st.lists(KEYS, min_size=1, max_size=6), value=BYTES)
     def several_at_once(self, keys, value):
         async def main():
-            return await asyncio.gather(*(self.store.append(key, [value, value]) for key in keys), *(self.store.get(key) for key in keys))
+            return await asyncio.gather(
+                *(self.store.append(key, [value, value]) for key in keys),
+                *(self.store.get(key) for key in keys),
+            )
 
         answers = self.ask(main())
         for key in keys:
             self.journals.setdefault(key, []).extend([value, value])
         for key in set(keys):
             sizes = [size for size, of in zip(answers, keys, strict=False) if of == key]
-            assert sizes == list(range(len(self.journals[key]) - 2 * (len(sizes) - 1), len(self.journals[key]) + 1, 2))
+            assert sizes == list(
+                range(
+                    len(self.journals[key]) - 2 * (len(sizes) - 1), len(self.journals[key]) + 1, 2
+                )
+            )
         assert answers[len(keys) :] == [self.values.get(key) for key in keys]
 
     @invariant()
@@ -187,8 +220,18 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.ask(self.store.holder(key)) == (holder if holder in self.owners else None)
 
 
-@pytest.mark.parametrize(("kind", "examples"), [("memory", 60), ("sqlite", 20), ("redis", 15), ("postgres", 10)])
+@pytest.mark.parametrize(
+    ("kind", "examples"), [("memory", 60), ("sqlite", 20), ("redis", 15), ("postgres", 10)]
+)
 def test_it_answers_what_dictionaries_hold(store_of, kind, examples):
     machine = type("Machine", (StoreMachine,), {"store": store_of(kind)})
     checks = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
-    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None, suppress_health_check=checks))
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=checks,
+        ),
+    )

@@ -1,21 +1,25 @@
-"""Every store answers as the model of owners and claims does: along the ways on which each thing happens that can happen to it."""
+"""Every store answers as the model of owners and claims does: along the ways on which each thing
+happens that can happen to it.
+"""
 
 import asyncio
 import random
 
 import pytest
 
+from offbook.runtime import MemoryStore
+from offbook.runtime.errors import WriteRefused
+from offbook.runtime.stores import Append, Expect, Put, Remove
 from tests.runtime.durability.ownership_model import STEPS, Model
-from understudy.runtime import MemoryStore
-from understudy.runtime.errors import WriteRefused
-from understudy.runtime.stores import Append, Expect, Put, Remove
 
 LONG, SHORT = 1000.0, 0.02
 OF_STORE = ("enter", "keep alive", "time is over", "revoke", "arrives")
 
 
 def ways(faults):
-    """For each thing that can happen to the store in each of its states: a shortest way there, as what happens to the store, and how it is then."""
+    """For each thing that can happen to the store in each of its states: a shortest way there, as
+    what happens to the store, and how it is then.
+    """
     reached = Model(*faults).explore()
     start = next(iter(reached))
     came = {start: None}
@@ -68,8 +72,15 @@ class Driven:
     async def _arrive(self, message, expected):
         try:
             if message.kind in ("begin", "take"):
-                writes = [Expect(self.run), Expect(self.journal), Append(self.journal, (b"begun",), 0), Put(self.run, b"open")]
-                claim = await self.store.claim(self.run, self.names[message.owner], writes if message.kind == "begin" else [])
+                writes = [
+                    Expect(self.run),
+                    Expect(self.journal),
+                    Append(self.journal, (b"begun",), 0),
+                    Put(self.run, b"open"),
+                ]
+                claim = await self.store.claim(
+                    self.run, self.names[message.owner], writes if message.kind == "begin" else []
+                )
                 if claim is None:
                     return None
                 assert claim.epoch > self.highest
@@ -88,13 +99,24 @@ class Driven:
         if message.kind == "leave":
             return [], "release"
         if message.kind == "end":
-            return [Put(self.journal, b"ended"), Remove(self.run)], "forget"
+            return [
+                Append(self.journal, (), message.position),
+                Put(self.journal, b"ended"),
+                Remove(self.run),
+            ], "forget"
         append = Append(self.journal, (STEPS[message.position].encode(),), message.position)
         if message.kind == "last":
             return [append, Put(self.journal, b"ended"), Remove(self.run)], "forget"
         if message.kind == "answer":
-            return [append, Expect(self.answered), Put(self.answered, b"yes"), Put(self.run, b"open")], "keep"
-        return ([append, Remove(self.run)], "forget") if message.position == 1 else ([append], "keep")
+            return [
+                append,
+                Expect(self.answered),
+                Put(self.answered, b"yes"),
+                Put(self.run, b"open"),
+            ], "keep"
+        return (
+            ([append, Remove(self.run)], "forget") if message.position == 1 else ([append], "keep")
+        )
 
     async def check(self, expected):
         store = self.store
@@ -105,7 +127,9 @@ class Driven:
         owner = None if expected.claim is None or expected.claim[0] < 0 else expected.claim[0]
         holder = None if owner is None or expected.owners[owner] != "alive" else self.names[owner]
         assert await store.holder(self.run) == holder
-        assert await store.orphans(self.run) == ([self.run] if expected.mark and holder is None else [])
+        assert await store.orphans(self.run) == (
+            [self.run] if expected.mark and holder is None else []
+        )
 
 
 async def follow(store, passes, chosen):
@@ -129,5 +153,9 @@ def test_g13_the_store_in_memory_answers_as_the_model_does_along_each_way(run, m
 
 def test_g13_every_store_answers_as_the_model_does_along_some_ways(run, store):
     dice = random.Random(7)
-    chosen = [way for faults in ((1, 0, 0), (0, 1, 0), (0, 0, 1)) for way in dice.sample(list(ways(faults)), 20)]
+    chosen = [
+        way
+        for faults in ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+        for way in dice.sample(list(ways(faults)), 20)
+    ]
     run(follow(store, asyncio.sleep, chosen))

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from understudy.runtime import SQLiteStore, UsageError
+from offbook.runtime import SQLiteStore, UsageError
 
 # Newer Pythons warn of what is tested here: that a process is forked which has threads.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning"),
+]
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "store_user.py"
 PROCESSES = 3
@@ -26,7 +29,9 @@ def at_once():
     def start(recipe, action):
         command = [sys.executable, "-W", "error", str(PROGRAM), json.dumps(recipe), action]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        processes = [subprocess.Popen([*command, f"p{number}"], **pipes) for number in range(PROCESSES)]
+        processes = [
+            subprocess.Popen([*command, f"p{number}"], **pipes) for number in range(PROCESSES)
+        ]
         try:
             for process in processes:
                 assert process.stdout.readline() == "ready\n"
@@ -48,21 +53,27 @@ def at_once():
 
 @SHARED
 @pytest.mark.parametrize("action", ["append", "first_use"])
-def test_appends_of_several_processes_interleave_only_whole(run, store_of, store_recipe, at_once, kind, action):
+def test_appends_of_several_processes_interleave_only_whole(
+    run, store_of, store_recipe, at_once, kind, action
+):
     sizes = at_once(store_recipe(kind, "shared"), action)
 
     async def main():
         return await store_of(kind, "shared").read("journal")
 
     records = [record.decode().split() for record in run(main())]
-    assert sorted(size for of_one in sizes for size in of_one) == list(range(3, len(records) + 1, 3))
+    assert sorted(size for of_one in sizes for size in of_one) == list(
+        range(3, len(records) + 1, 3)
+    )
     for first in range(0, len(records), 3):
         (name, turn, _part) = records[first]
         assert records[first : first + 3] == [[name, turn, str(part)] for part in range(3)]
     for number, of_one in enumerate(sizes):
         turns = [int(turn) for name, turn, part in records if name == f"p{number}" and part == "0"]
         assert turns == list(range(len(of_one)))
-        assert [records[size - 1] for size in of_one] == [[f"p{number}", str(turn), "2"] for turn in turns]
+        assert [records[size - 1] for size in of_one] == [
+            [f"p{number}", str(turn), "2"] for turn in turns
+        ]
 
 
 @SHARED
@@ -76,14 +87,19 @@ def test_of_several_processes_one_wins(run, store_of, store_recipe, at_once, kin
         assert len(set(epochs)) == len(epochs)
         for turn, of_all in enumerate(zip(*won, strict=True)):
             assert sum(map(bool, of_all)) == 1
-            key, (winner,) = f"key {turn}", [f"p{number}" for number, has in enumerate(of_all) if has]
+            key, (winner,) = (
+                f"key {turn}",
+                [f"p{number}" for number, has in enumerate(of_all) if has],
+            )
             assert (await store.get(key)).decode() == winner
 
     run(main())
 
 
 def in_a_fork(function):
-    """What a function says in a process that was forked from this one, which ends without clearing up."""
+    """What a function says in a process that was forked from this one, which ends without clearing
+    up.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -119,20 +135,6 @@ def test_a_forked_process_uses_a_connection_of_its_own(store_of, kind):
     assert in_a_fork(lambda: asyncio.run(write("other"))) == ["before", "child", "journal", "other"]
     assert asyncio.run(write("after")) == ["after", "before", "child", "journal", "other"]
     assert asyncio.run(store.read("journal")) == [b"before", b"child", b"other", b"after"]
-
-
-def test_a_forked_process_gets_a_copy_of_what_is_in_memory(store_of):
-    store = store_of("memory")
-
-    async def write(name):
-        await store.set(name, b"v")
-        return await store.keys()
-
-    assert asyncio.run(write("before")) == ["before"]
-    lock = store._locks[os.getpid()]
-    with lock:  # as another thread may hold it just then
-        assert in_a_fork(lambda: asyncio.run(write("child"))) == ["before", "child"]
-    assert asyncio.run(write("after")) == ["after", "before"]
 
 
 def test_a_database_in_memory_is_not_there_in_a_forked_process():

@@ -1,18 +1,39 @@
-"""The list of runs that every store keeps: written in the step in which anything is, found by what may be asked, the newest first, page by page."""
+"""The list of runs that every store keeps: written in the step in which anything is, found by what
+may be asked, the newest first, page by page.
+"""
 
 import itertools
 
 import pytest
 
-from understudy.runtime import UsageError
-from understudy.runtime.errors import WriteRefused
-from understudy.runtime.stores import Append, DropEntry, Put, Remove, RunEntry, RunQuery
+from offbook.runtime import UsageError
+from offbook.runtime.errors import WriteRefused
+from offbook.runtime.stores import Append, DropEntry, Put, Remove, RunEntry, RunQuery
 
 ALL = ("running", "interrupted", "completed", "failed")
 
 
-def entry(number, *, agent="A", session="", status="running", labels=(), value=b"v", seconds=None, started=None):
-    return RunEntry(f"r{number:04}", agent, session, status, 1_000_000 + number if started is None else started, labels, value, seconds)
+def entry(
+    number,
+    *,
+    agent="A",
+    session="",
+    status="running",
+    labels=(),
+    value=b"v",
+    seconds=None,
+    started=None,
+):
+    return RunEntry(
+        f"r{number:04}",
+        agent,
+        session,
+        status,
+        1_000_000 + number if started is None else started,
+        labels,
+        value,
+        seconds,
+    )
 
 
 async def listed(store, *statuses, **wanted):
@@ -21,7 +42,9 @@ async def listed(store, *statuses, **wanted):
 
 def test_an_entry_is_read_as_it_was_written(run, store):
     async def main():
-        written = entry(1, agent="Ä", session="s \udc80", labels=("tenant\0acme", "\0"), value=b"\0\xff" * 100)
+        written = entry(
+            1, agent="Ä", session="s \udc80", labels=("tenant\0acme", "\0"), value=b"\0\xff" * 100
+        )
         await store.commit(None, [written])
         assert await store.run_entry("r0001") == written
         assert await store.run_entries(RunQuery(("running",))) == [written]
@@ -34,9 +57,29 @@ def test_an_entry_is_read_as_it_was_written(run, store):
 def test_what_is_written_again_keeps_its_beginning(run, store):
     async def main():
         await store.commit(None, [entry(1, labels=("a\0b",))])
-        await store.commit(None, [entry(1, agent="other", status="completed", started=5, labels=("c\0d",), value=b"w", session="s")])
-        assert await store.run_entry("r0001") == entry(1, status="completed", labels=("a\0b",), value=b"w", session="s")
-        assert await listed(store, "running") == await listed(store, labels=("c\0d",)) == await listed(store, agent="other") == []
+        await store.commit(
+            None,
+            [
+                entry(
+                    1,
+                    agent="other",
+                    status="completed",
+                    started=5,
+                    labels=("c\0d",),
+                    value=b"w",
+                    session="s",
+                )
+            ],
+        )
+        assert await store.run_entry("r0001") == entry(
+            1, status="completed", labels=("a\0b",), value=b"w", session="s"
+        )
+        assert (
+            await listed(store, "running")
+            == await listed(store, labels=("c\0d",))
+            == await listed(store, agent="other")
+            == []
+        )
         for found in ({"labels": ("a\0b",)}, {"agent": "A"}, {"session": "s"}, {}):
             assert await listed(store, "completed", **found) == ["r0001"], found
 
@@ -48,7 +91,9 @@ def test_an_entry_is_written_with_the_rest_or_not_at_all(run, store):
         await store.keep_alive("o", 30, first=True)
         claim = await store.claim("run", "o", [Put("run", b"mark"), entry(1)])
         with pytest.raises(WriteRefused):
-            await store.commit(claim, [entry(1, status="failed"), entry(2), Append("j", (b"x",), 7)])
+            await store.commit(
+                claim, [entry(1, status="failed"), entry(2), Append("j", (b"x",), 7)]
+            )
         assert await listed(store) == ["r0001"]
         assert (await store.run_entry("r0001")).status == "running"
         await store.commit(claim, [entry(1, status="completed"), Remove("run")], then="forget")
@@ -90,7 +135,13 @@ def test_all_that_is_asked_for_holds_and_pages_follow_one_another(run, store):
     ]
     questions = [
         dict(zip(("agent", "session", "labels", "since", "until"), values, strict=True))
-        for values in itertools.product((None, "B"), (None, "s"), ((), ("a\0x",), ("b\0x", "a\0x")), (None, 1_010), (None, 1_030))
+        for values in itertools.product(
+            (None, "B"),
+            (None, "s"),
+            ((), ("a\0x",), ("b\0x", "a\0x")),
+            (None, 1_010),
+            (None, 1_030),
+        )
     ]
 
     def fits(one, asked):
@@ -105,7 +156,9 @@ def test_all_that_is_asked_for_holds_and_pages_follow_one_another(run, store):
     async def main():
         await store.commit(None, entries[:60])
         await store.commit(None, entries[60:])
-        for asked, statuses in itertools.product(questions, (ALL, ("failed",), ("completed", "running"))):
+        for asked, statuses in itertools.product(
+            questions, (ALL, ("failed",), ("completed", "running"))
+        ):
             wanted = {one.key for one in entries if one.status in statuses and fits(one, asked)}
             found, after = [], None
             while True:
@@ -116,7 +169,9 @@ def test_all_that_is_asked_for_holds_and_pages_follow_one_another(run, store):
                 after = page[-1].key
             assert len(found) == len(wanted), (asked, statuses)
             assert {one.key for one in found} == wanted, (asked, statuses)
-            assert [one.started for one in found] == sorted((one.started for one in found), reverse=True)
+            assert [one.started for one in found] == sorted(
+                (one.started for one in found), reverse=True
+            )
         assert await listed(store, after="nothing") == []
 
     run(main())
@@ -126,9 +181,19 @@ def test_more_than_are_looked_at_together_are_found(run, store):
     async def main():
         for first in range(0, 3000, 500):
             await store.commit(
-                None, [entry(number, agent="B" if number == 3 else "A", labels=("odd\0yes",) if number % 2 else ()) for number in range(first, first + 500)]
+                None,
+                [
+                    entry(
+                        number,
+                        agent="B" if number == 3 else "A",
+                        labels=("odd\0yes",) if number % 2 else (),
+                    )
+                    for number in range(first, first + 500)
+                ],
             )
-        assert await listed(store, agent="A", labels=("odd\0yes",), limit=2000) == [f"r{number:04}" for number in range(2999, 0, -2) if number != 3]
+        assert await listed(store, agent="A", labels=("odd\0yes",), limit=2000) == [
+            f"r{number:04}" for number in range(2999, 0, -2) if number != 3
+        ]
         assert await listed(store, agent="B", labels=("odd\0yes",)) == ["r0003"]
         assert await listed(store, limit=3) == ["r2999", "r2998", "r2997"]
 
@@ -145,7 +210,8 @@ def test_an_entry_with_a_time_of_its_own_ends_by_itself(run, store, wait_until):
         await wait_until(gone)
         assert await listed(store) == await listed(store, agent="A") == ["r0002"]
         assert await listed(store, labels=("a\0b",)) == []
-        await store.commit(None, [entry(1, agent="new", labels=("c\0d",), started=7)])  # it is another one
+        # It is another one.
+        await store.commit(None, [entry(1, agent="new", labels=("c\0d",), started=7)])
         assert await store.run_entry("r0001") == entry(1, agent="new", labels=("c\0d",), started=7)
         await store.commit(None, [entry(1, seconds=0.01)])
         await store.commit(None, [entry(1)])  # it is to stay, after all
@@ -193,7 +259,14 @@ def test_a_time_to_live_holds_for_entries(run, store_kind, store_of, wait_until)
 
 @pytest.mark.parametrize(
     "wrong",
-    [entry(1, agent="x" * 2000), entry(1, labels=("ä" * 1000,)), entry(1, value="text"), entry(1, started=1.5), entry(1, seconds=-1), entry(1, agent=None)],
+    [
+        entry(1, agent="x" * 2000),
+        entry(1, labels=("ä" * 1000,)),
+        entry(1, value="text"),
+        entry(1, started=1.5),
+        entry(1, seconds=-1),
+        entry(1, agent=None),
+    ],
 )
 def test_what_is_no_entry_is_refused(run, store, wrong):
     async def main():
@@ -204,7 +277,9 @@ def test_what_is_no_entry_is_refused(run, store, wrong):
     run(main())
 
 
-@pytest.mark.parametrize("query", ["all", RunQuery(ALL, limit=0), RunQuery(ALL, limit=10**6), RunQuery(ALL, limit=True)])
+@pytest.mark.parametrize(
+    "query", ["all", RunQuery(ALL, limit=0), RunQuery(ALL, limit=10**6), RunQuery(ALL, limit=True)]
+)
 def test_what_cannot_be_asked_is_refused(run, store, query):
     async def main():
         with pytest.raises(UsageError):

@@ -1,11 +1,13 @@
-"""The time to live: what has expired is not there for anybody, and value and journal of a key live together."""
+"""The time to live: what has expired is not there for anybody, and value and journal of a key live
+together.
+"""
 
 import asyncio
 
 import pytest
 
-from understudy.runtime import MemoryStore
-from understudy.runtime.stores import Expect, Put
+from offbook.runtime import MemoryStore
+from offbook.runtime.stores import Expect, Put
 
 SHORT = 0.4
 WITH_A_WORKER = pytest.mark.parametrize("kind", ["sqlite", "redis", "postgres"])
@@ -81,7 +83,10 @@ def test_each_key_lives_as_long_as_its_writer_has_said(run, store_of, kind):
         await asyncio.sleep(SHORT + 0.05)
         for store in (short, for_ever):
             assert await store.keys() == ["for ever", "prolonged"]
-            assert (await store.get("prolonged"), await store.read("prolonged")) == (b"v", [b"r", b"s"])
+            assert (await store.get("prolonged"), await store.read("prolonged")) == (
+                b"v",
+                [b"r", b"s"],
+            )
 
     run(main())
 

@@ -1,12 +1,15 @@
-"""The thread in which a client blocks: what it takes at once, whom it answers, and what becomes of a batch that fails."""
+"""The thread in which a client blocks: what it takes at once, whom it answers, and what becomes of
+a batch that fails.
+"""
 
 import asyncio
 import threading
 
 import pytest
 
-from understudy.runtime import StoreError, UsageError
-from understudy.runtime.stores.store_thread import Operation, Trouble, Worker
+from offbook.runtime import StoreError, UsageError
+from offbook.runtime.stores.store_thread import Operation, Worker
+from offbook.runtime.stores.troubles import Trouble
 
 
 class Lost(Exception):
@@ -22,7 +25,9 @@ class Broken(Exception):
 
 
 class Desk:
-    """A backend that does batches one at a time, each when it is told to; what a batch does is written down."""
+    """A backend that does batches one at a time, each when it is told to; what a batch does is
+    written down.
+    """
 
     patience = 5.0
 
@@ -49,7 +54,7 @@ class Desk:
         self.done.append([operation.key for operation in batch])
 
     def judge(self, error):
-        return {Lost: Trouble.LOST, Bad: Trouble.OPERATION}.get(type(error), Trouble.BATCH)
+        return {Lost: Trouble.WAITED_FOR, Bad: Trouble.OPERATION}.get(type(error), Trouble.REFUSED)
 
     def explain(self, error, operation):
         return StoreError(f"{operation.name} {operation.key}: {error}")
@@ -85,7 +90,10 @@ def test_what_waits_is_done_at_once_and_in_order(run, worker_of):
         others = [ask(worker, b"%d" % number) for number in range(100)]
         await asyncio.sleep(0)
         desk.go.release(2)
-        assert await asyncio.gather(first, *others) == [b"first", *(b"%d" % number for number in range(100))]
+        assert await asyncio.gather(first, *others) == [
+            b"first",
+            *(b"%d" % number for number in range(100)),
+        ]
         assert desk.done == [[b"first"], [b"%d" % number for number in range(100)]]
 
     run(main())
@@ -97,7 +105,9 @@ def test_what_is_asked_in_one_cycle_of_a_loop_is_one_batch(run, worker_of):
 
     async def main():
         for _ in range(20):
-            await asyncio.gather(*(worker.do(Operation("set", b"%d" % number)) for number in range(50)))
+            await asyncio.gather(
+                *(worker.do(Operation("set", b"%d" % number)) for number in range(50))
+            )
         assert desk.done == [[b"%d" % number for number in range(50)]] * 20
 
     run(main())
@@ -109,7 +119,8 @@ def test_closing_in_the_cycle_in_which_it_was_asked_comes_after_it(run, worker_o
 
     async def main():
         asked = asyncio.create_task(worker.do(Operation("set", b"a")))
-        asyncio.get_running_loop().call_soon(worker.close)  # behind the task's step, and before what that has put off
+        # Behind the task's step, and before what that has put off.
+        asyncio.get_running_loop().call_soon(worker.close)
         assert await asked == b"a"
         assert (desk.done, desk.closed) == ([[b"a"]], 1)
 
@@ -141,7 +152,9 @@ def test_a_batch_is_not_larger_than_a_transaction_should_be(run, worker_of):
     async def main():
         first = ask(worker, b"first")
         await asyncio.to_thread(desk.begun.acquire)
-        others = [ask(worker, b"%d" % number) for number in range(1500)] + [ask(worker, b"large", size=5 << 20) for _ in range(4)]
+        others = [ask(worker, b"%d" % number) for number in range(1500)] + [
+            ask(worker, b"large", size=5 << 20) for _ in range(4)
+        ]
         await asyncio.sleep(0)
         desk.go.release(100)
         await asyncio.gather(first, *others)
@@ -164,7 +177,10 @@ def test_who_is_cancelled_before_it_began_has_taken_it_back(run, worker_of):
             task.cancel()
         desk.go.release(10)
         ended = await asyncio.gather(first, *others, return_exceptions=True)
-        assert [type(end) for end in ended] == [asyncio.CancelledError, *([asyncio.CancelledError, bytes] * 5)]
+        assert [type(end) for end in ended] == [
+            asyncio.CancelledError,
+            *([asyncio.CancelledError, bytes] * 5),
+        ]
         assert desk.done == [[b"first"], [b"1", b"3", b"5", b"7", b"9"]]
 
     run(main())
@@ -192,8 +208,13 @@ def test_a_connection_that_stays_lost_is_told_to_each(run, worker_of):
     worker = worker_of(desk)
 
     async def main():
-        ended = await asyncio.gather(*(worker.do(Operation("set", b"%d" % number)) for number in range(5)), return_exceptions=True)
-        assert [str(error) for error in ended] == [f"set {b'%d' % number}: gone" for number in range(5)]
+        ended = await asyncio.gather(
+            *(worker.do(Operation("set", b"%d" % number)) for number in range(5)),
+            return_exceptions=True,
+        )
+        assert [str(error) for error in ended] == [
+            f"set {b'%d' % number}: gone" for number in range(5)
+        ]
         assert all(isinstance(error.__cause__, Lost) for error in ended)
         desk.trouble.clear()
         assert await worker.do(Operation("set", b"again")) == b"again"
@@ -208,11 +229,19 @@ def test_one_bad_operation_fails_alone(run, worker_of):
     async def main():
         first = ask(worker, b"first")
         await asyncio.to_thread(desk.begun.acquire)
-        others = [ask(worker, b"%d" % number, "bad" if number == 2 else "set") for number in range(5)]
+        others = [
+            ask(worker, b"%d" % number, "bad" if number == 2 else "set") for number in range(5)
+        ]
         await asyncio.sleep(0)
         desk.go.release(100)
         ended = await asyncio.gather(first, *others, return_exceptions=True)
-        assert [end for end in ended if not isinstance(end, StoreError)] == [b"first", b"0", b"1", b"3", b"4"]
+        assert [end for end in ended if not isinstance(end, StoreError)] == [
+            b"first",
+            b"0",
+            b"1",
+            b"3",
+            b"4",
+        ]
         assert str(ended[3]) == "bad b'2': no good"
         assert len(set(desk.numbers)) == len(desk.numbers)
 
@@ -286,3 +315,26 @@ def test_who_waits_on_a_loop_that_is_gone_holds_up_nobody(worker_of):
     asyncio.run(leave())
     desk.go.release(10)
     assert asyncio.run(worker.do(Operation("set", b"next"))) == b"next"
+
+
+def test_g24_a_process_that_may_start_no_thread_is_told_so(run, monkeypatch):
+    def start(thread, really=threading.Thread.start):
+        if "worker" in thread.name:
+            raise RuntimeError("can't start new thread")
+        really(thread)
+
+    async def main():
+        worker = Worker("Desk", Desk())
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", start)
+            async with asyncio.timeout(20):
+                answers = await asyncio.gather(
+                    *(worker.do(Operation("get", key)) for key in (b"1", b"2")),
+                    return_exceptions=True,
+                )
+            assert [type(answer) for answer in answers] == [StoreError] * 2
+            assert "Desk.get: can't start new thread" in str(answers[0])
+        assert await worker.do(Operation("get", b"3")) == b"3"
+        await worker.aclose()
+
+    run(main())

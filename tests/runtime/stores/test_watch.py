@@ -1,12 +1,14 @@
-"""A store tells of changes: what another store object, and so another process, writes, and when that may have been missed."""
+"""A store tells of changes: what another store object, and so another process, writes, and when
+that may have been missed.
+"""
 
 import asyncio
 import threading
 
 import pytest
 
-from understudy.runtime import MemoryStore, SQLiteStore
-from understudy.runtime.stores import Append, Put, Remove, Watches
+from offbook.runtime import MemoryStore, SQLiteStore
+from offbook.runtime.stores import Append, Put, Remove, Watches
 
 KINDS = pytest.mark.parametrize("kind", ["memory", "sqlite", "redis", "postgres"])
 
@@ -99,11 +101,13 @@ def test_what_is_not_watched_is_not_told(run, store_of, kind):
         await b.more_than(1)
         assert a.count == before
         b.watch.close()
-        await quiet(a, lambda word: writes.append("a", [word.encode()]))  # what was on its way has come
+        # What was on its way has come.
+        await quiet(a, lambda word: writes.append("a", [word.encode()]))
         before = b.count
         await writes.set("b", b"closed")
         await quiet(a, lambda word: writes.append("a", [word.encode()]))
-        await quiet(a, lambda word: writes.append("a", [word.encode()]))  # for SQLite: two looks later
+        # For SQLite: two looks later.
+        await quiet(a, lambda word: writes.append("a", [word.encode()]))
         assert b.count == before
         a.watch.close()
 
@@ -182,7 +186,7 @@ def test_a_server_that_was_killed_and_started_again_is_heard_again(run, store_of
 
 
 def test_a_redis_that_hangs_is_noticed(run, store_of, redis_server, monkeypatch):
-    monkeypatch.setattr("understudy.runtime.stores.listening._LINGER", 0.2)
+    monkeypatch.setattr("offbook.runtime.stores.listening._LINGER", 0.2)
 
     async def main():
         told = Told(store_of("redis"), "a")
@@ -198,9 +202,115 @@ def test_a_redis_that_hangs_is_noticed(run, store_of, redis_server, monkeypatch)
     run(main())
 
 
+@pytest.fixture
+def tables(store_recipe):
+    """Two connections to the PostgreSQL of the tests, and how the names of the tables of a store in
+    it begin.
+    """
+    import psycopg
+
+    _, (dsn,), options = store_recipe("postgres", "shared")
+    with (
+        psycopg.connect(dsn, autocommit=True) as first,
+        psycopg.connect(dsn, autocommit=True) as second,
+    ):
+        yield first, second, options["prefix"]
+
+
+def test_a_key_is_not_live_while_a_write_of_it_is_under_way_that_began_before(
+    run, store_of, tables, wait_until
+):
+    holds, looks, prefix = tables
+
+    async def found(query):
+        return looks.execute(query).fetchone()
+
+    async def main():
+        watched, writes = pair(store_of, "postgres")
+        await writes.set("a", b"0")
+        holds.execute("BEGIN")
+        holds.execute(f'SELECT FROM "{prefix}entries" FOR UPDATE')
+        writing = asyncio.create_task(writes.set("a", b"1"))
+        # It has looked who watches.
+        await wait_until(lambda: found("SELECT 1 FROM pg_locks WHERE NOT granted"))
+        told = Told(watched, "a")
+        await wait_until(lambda: found(f'SELECT 1 FROM "{prefix}watched"'))
+        other = Told(watched, "b")  # one that comes later waits for that write, too
+        await wait_until(lambda: found(f"SELECT 1 FROM \"{prefix}watched\" WHERE key = 'b'"))
+        assert not told.watch.is_live
+        before = told.count
+        holds.execute("COMMIT")
+        await writing
+        await told.more_than(before)
+        await other.live()
+        assert told.watch.is_live
+        for one in (told, other):
+            one.watch.close()
+
+    run(main())
+
+
+def test_a_server_that_has_forgotten_what_is_watched_is_asked_anew(
+    run, store_of, tables, monkeypatch
+):
+    monkeypatch.setattr("offbook.runtime.stores.listening._LINGER", 0.05)
+    monkeypatch.setattr("offbook.runtime.stores.postgres.listening._LASTS", 0.3)
+    connection, _, prefix = tables
+
+    async def main():
+        watched, writes = pair(store_of, "postgres")
+        await writes.set("a", b"0")
+        told = Told(watched, "a")
+        await told.live()
+        before = told.count
+        connection.execute(f'DELETE FROM "{prefix}watched"')
+        await told.more_than(before)  # those who watch look for themselves
+        await told.live()
+        before = told.count
+        await writes.set("a", b"1")
+        await told.more_than(before)
+        told.watch.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("lacks", ["threads", "descriptors"])
+def test_a_process_without_a_thread_or_descriptor_left_is_not_told_and_looks_for_itself(
+    run, store_of, monkeypatch, lacks
+):
+    def start(thread, really=threading.Thread.start):
+        if "listener" in thread.name:
+            raise RuntimeError("can't start new thread")
+        really(thread)
+
+    def socketpair():
+        raise OSError(24, "Too many open files")
+
+    async def main():
+        store = store_of("sqlite")
+        await store.set("a", b"0")
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                threading.Thread, "start", start
+            ) if lacks == "threads" else patch.setattr("socket.socketpair", socketpair)
+            told = Told(store, "a")
+            assert not told.watch.is_live
+        other = Told(store, "b")  # the next one tries it again
+        await other.live()
+        await told.live()
+        for one in (told, other):
+            one.watch.close()
+        await store.aclose()
+
+    run(main())
+
+
 def test_a_file_that_is_not_there_yet_is_watched_when_it_is(run, tmp_path):
     async def main():
-        async with SQLiteStore(tmp_path / "runs.db") as watched, SQLiteStore(tmp_path / "runs.db") as writes:
+        async with (
+            SQLiteStore(tmp_path / "runs.db") as watched,
+            SQLiteStore(tmp_path / "runs.db") as writes,
+        ):
             told = Told(watched, "a")
             assert not told.watch.is_live
             await writes.set("b", b"")
@@ -210,7 +320,9 @@ def test_a_file_that_is_not_there_yet_is_watched_when_it_is(run, tmp_path):
     run(main())
 
 
-def test_a_user_of_postgres_that_may_make_no_table_writes_none_the_less(run, store_of, store_recipe, postgres_server):
+def test_a_user_of_postgres_that_may_make_no_table_writes_none_the_less(
+    run, store_of, store_recipe, postgres_server
+):
     import psycopg
 
     async def main():
@@ -226,9 +338,11 @@ def test_a_user_of_postgres_that_may_make_no_table_writes_none_the_less(run, sto
             connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
             connection.execute("GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO limited")
         try:
-            from understudy.runtime import PostgresStore
+            from offbook.runtime import PostgresStore
 
-            async with PostgresStore(dsn.replace("user=tester", "user=limited"), prefix=prefix) as limited:
+            async with PostgresStore(
+                dsn.replace("user=tester", "user=limited"), prefix=prefix
+            ) as limited:
                 await limited.set("a", b"2")
                 told = Told(limited, "a")
                 assert not told.watch.is_live

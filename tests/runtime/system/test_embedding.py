@@ -1,4 +1,6 @@
-"""A system inside of somebody else's program: thread pools, other event loops, a FastAPI service over real HTTP, a real Jupyter kernel."""
+"""A system inside of somebody else's program: thread pools, other event loops, a FastAPI service
+over real HTTP, a real Jupyter kernel.
+"""
 
 import asyncio
 import concurrent.futures
@@ -14,9 +16,18 @@ import httpx
 import pytest
 import uvloop
 
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorSystem,
+    AskTimeout,
+    HandlerCancelled,
+    Restart,
+    ThreadActor,
+    UsageError,
+)
 from tests.doubles.actors import Echo
 from tests.doubles.notebook import notebook
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, AskTimeout, HandlerCancelled, Restart, ThreadActor, UsageError
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 SECONDS = 50  # a program that takes longer hangs
@@ -57,7 +68,9 @@ def test_very_many_threads_ask_one_system():
         numbers = range(2000)
         for ref in refs:
             assert list(pool.map(ref.ask, numbers)) == [2 * number for number in numbers]
-        assert sorted(pool.map(lambda _number: counter.ask(1), numbers)) == [number + 1 for number in numbers]
+        assert sorted(pool.map(lambda _number: counter.ask(1), numbers)) == [
+            number + 1 for number in numbers
+        ]
 
 
 def test_threads_of_a_pool_ask_the_system_of_the_loop_that_they_belong_to(run):
@@ -66,7 +79,9 @@ def test_threads_of_a_pool_ask_the_system_of_the_loop_that_they_belong_to(run):
         async with ActorSystem() as system:
             counter = system.spawn(Counter)
             with concurrent.futures.ThreadPoolExecutor(16) as pool:
-                counts = await asyncio.gather(*(loop.run_in_executor(pool, counter.ask, 1) for _ in range(1000)))
+                counts = await asyncio.gather(
+                    *(loop.run_in_executor(pool, counter.ask, 1) for _ in range(1000))
+                )
             assert sorted(counts) == list(range(1, 1001))
             with pytest.raises(UsageError, match="request"):
                 counter.ask(1)
@@ -81,7 +96,9 @@ def test_threads_spawn_and_stop_at_the_same_time():
 
     with ActorSystem.in_thread() as system:
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
-            assert list(pool.map(work, range(1000))) == [(2 * number, True) for number in range(1000)]
+            assert list(pool.map(work, range(1000))) == [
+                (2 * number, True) for number in range(1000)
+            ]
         assert system.stats().actors == 0
 
 
@@ -133,12 +150,16 @@ class Waiting(Actor):
         await asyncio.get_running_loop().create_future()
 
 
-@pytest.mark.parametrize("loop_factory", [uvloop.new_event_loop, asyncio.SelectorEventLoop], ids=["uvloop", "selector"])
+@pytest.mark.parametrize(
+    "loop_factory", [uvloop.new_event_loop, asyncio.SelectorEventLoop], ids=["uvloop", "selector"]
+)
 def test_all_of_it_works_on_another_loop(run, loop_factory):
     async def main():
         async with ActorSystem() as system:
             assert system.loop is asyncio.get_running_loop()
-            assert await asyncio.gather(*(system.spawn(Doubler).request(number) for number in range(100))) == [2 * number for number in range(100)]
+            assert await asyncio.gather(
+                *(system.spawn(Doubler).request(number) for number in range(100))
+            ) == [2 * number for number in range(100)]
             assert await system.spawn(ThreadDoubler).request(21) == 42
             assert await system.run_blocking(threading.get_ident) != threading.get_ident()
             echo = system.spawn(Echo)
@@ -178,7 +199,10 @@ class Service:
         self.process = process
         self.said = queue.SimpleQueue()
         self.log = []
-        self.readers = [threading.Thread(target=self._read_out), threading.Thread(target=self._read_log)]
+        self.readers = [
+            threading.Thread(target=self._read_out),
+            threading.Thread(target=self._read_log),
+        ]
         for reader in self.readers:
             reader.start()
         self.url = f"http://127.0.0.1:{self.hear('port')}"
@@ -212,7 +236,9 @@ class Service:
 @contextmanager
 def serving(loop, patience=0):
     command = [sys.executable, PROGRAMS / "http_service.py", loop, str(patience)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         service = Service(process)
         yield service
@@ -232,13 +258,20 @@ def service(request):
 
 
 def client_of(service):
-    return httpx.AsyncClient(base_url=service.url, timeout=SECONDS, limits=httpx.Limits(max_connections=None), trust_env=False)
+    return httpx.AsyncClient(
+        base_url=service.url,
+        timeout=SECONDS,
+        limits=httpx.Limits(max_connections=None),
+        trust_env=False,
+    )
 
 
 def test_concurrent_requests_ask_actors(run, service):
     async def main():
         async with client_of(service) as client:
-            counts = await asyncio.gather(*(client.get(path) for path in ["/count", "/count-in-thread"] * 25))
+            counts = await asyncio.gather(
+                *(client.get(path) for path in ["/count", "/count-in-thread"] * 25)
+            )
             assert sorted(reply.json() for reply in counts) == list(range(1, 51))
             echoes = await asyncio.gather(*(client.get(f"/echo/{number}") for number in range(50)))
             assert [reply.json() for reply in echoes] == [str(number) for number in range(50)]
@@ -256,7 +289,9 @@ def test_a_service_that_is_told_to_stop_answers_what_is_under_way_and_ends(run, 
             await asyncio.to_thread(service.wait_for_log, "Shutting down")
             service.open_the_gate()
             done = await asyncio.gather(*replies)
-            assert [(reply.status_code, reply.json()) for reply in done] == [(200, str(number)[::-1]) for number in range(20)]
+            assert [(reply.status_code, reply.json()) for reply in done] == [
+                (200, str(number)[::-1]) for number in range(20)
+            ]
 
     run(main())
     assert service.hear("drained") == "True"
@@ -302,7 +337,7 @@ def test_a_draining_service_refuses_new_work_and_ends_the_old(run, service):
 
 DEFINITIONS = """
 import asyncio
-from understudy.runtime import Actor, ActorSystem, ThreadActor
+from offbook.runtime import Actor, ActorSystem, ThreadActor
 
 class Ticker(Actor):
     def __init__(self):
@@ -335,19 +370,40 @@ def test_a_notebook_uses_a_system_across_its_cells(tmp_path):
             "1 / 0",
             "ref.is_alive(), len(system.tree().children), system.stats().by_class['Ticker']",
             "await system.__aexit__(None, None, None)",
-            "ref.is_alive(), [task for task in asyncio.all_tasks() if task.get_name() in ('Ticker', 'Blocking')]",
+            "ref.is_alive(), [task for task in asyncio.all_tasks() if task.get_name() in "
+            "('Ticker', 'Blocking')]",
         ],
         tmp_path,
     )
     assert shown[:7] == ["", "", "1", "", "12", "[1, 1, 1, 1, 1]", "'abab'"]
     assert shown[7].startswith("UsageError")
     assert "await ref.request" in shown[7]
-    assert shown[8:] == ["12", "ZeroDivisionError: division by zero", "(True, 7, 6)", "", "(False, [])"]
+    assert shown[8:] == [
+        "12",
+        "ZeroDivisionError: division by zero",
+        "(True, 7, 6)",
+        "",
+        "(False, [])",
+    ]
 
 
 def test_a_notebook_starts_a_system_stops_it_and_starts_it_again(tmp_path):
-    cycle = ["await system.start()", "ref = Ticker.start(); await ref.request('x')", "await ref.stop(), await system.stop(), system.state.value"]
-    shown = notebook([DEFINITIONS, "system = ActorSystem()", *cycle, *cycle, "await system.start()", "await system.start()"], tmp_path)
+    cycle = [
+        "await system.start()",
+        "ref = Ticker.start(); await ref.request('x')",
+        "await ref.stop(), await system.stop(), system.state.value",
+    ]
+    shown = notebook(
+        [
+            DEFINITIONS,
+            "system = ActorSystem()",
+            *cycle,
+            *cycle,
+            "await system.start()",
+            "await system.start()",
+        ],
+        tmp_path,
+    )
     assert shown[:-1] == ["", "", *(["", "1", "(True, None, 'stopped')"] * 2), ""]
     assert shown[-1].startswith("UsageError")
 
@@ -355,7 +411,13 @@ def test_a_notebook_starts_a_system_stops_it_and_starts_it_again(tmp_path):
 @pytest.mark.slow
 def test_a_notebook_whose_kernel_is_shut_down_with_a_system_in_it_ends(tmp_path):
     shown = notebook(
-        [DEFINITIONS, "system = ActorSystem(); await system.start()", "await system.spawn(Blocking).request('ab')", "Ticker.start().tell('x')"], tmp_path
+        [
+            DEFINITIONS,
+            "system = ActorSystem(); await system.start()",
+            "await system.spawn(Blocking).request('ab')",
+            "Ticker.start().tell('x')",
+        ],
+        tmp_path,
     )
     assert shown == ["", "", "'abab'", ""]
 
@@ -363,6 +425,12 @@ def test_a_notebook_whose_kernel_is_shut_down_with_a_system_in_it_ends(tmp_path)
 @pytest.mark.slow
 def test_a_notebook_may_have_a_system_in_a_thread_and_ask_it_without_await(tmp_path):
     shown = notebook(
-        [DEFINITIONS, "threaded = ActorSystem.in_thread(); system = threaded.open()", "system.spawn(Ticker).ask('x')", "threaded.close()"], tmp_path
+        [
+            DEFINITIONS,
+            "threaded = ActorSystem.in_thread(); system = threaded.open()",
+            "system.spawn(Ticker).ask('x')",
+            "threaded.close()",
+        ],
+        tmp_path,
     )
     assert shown == ["", "", "1", ""]

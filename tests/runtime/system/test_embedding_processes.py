@@ -1,4 +1,6 @@
-"""A system in a process of its own: programs that end by themselves, that are interrupted, and that fork. Each is a real one, in `tests/programs/`."""
+"""A system in a process of its own: programs that end by themselves, that are interrupted, and that
+fork. Each is a real one, in `tests/programs/`.
+"""
 
 import json
 import signal
@@ -14,17 +16,30 @@ SECONDS = 50  # a program that takes longer hangs
 
 
 def run_program(name, *args):
-    return subprocess.run([sys.executable, PROGRAMS / f"{name}.py", *args], capture_output=True, text=True, timeout=SECONDS, check=False)
+    return subprocess.run(
+        [sys.executable, PROGRAMS / f"{name}.py", *args],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
 
 
 def complaints(done):
-    """What it has logged, but for the warning about slow handlers: a machine that is busy otherwise makes any handler slow."""
+    """What it has logged, but for the warning about slow handlers: a machine that is busy otherwise
+    makes any handler slow.
+    """
     return [line for line in done.stderr.splitlines() if "held the event loop" not in line]
 
 
 @contextmanager
 def started(name, *args):
-    process = subprocess.Popen([sys.executable, PROGRAMS / f"{name}.py", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, PROGRAMS / f"{name}.py", *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         yield process
     finally:
@@ -55,7 +70,9 @@ def test_a_script_that_only_starts_actors_ends_by_itself_and_stops_them(how, cod
     assert how == "raise" or complaints(done) == []
 
 
-@pytest.mark.parametrize(("name", "last"), [("start_and_be_busy", "stopped Busy"), ("start_and_wait", "stopped Greeter")])
+@pytest.mark.parametrize(
+    ("name", "last"), [("start_and_be_busy", "stopped Busy"), ("start_and_wait", "stopped Greeter")]
+)
 def test_a_script_whose_actors_still_do_something_ends_by_itself(name, last):
     done = run_program("script", name, "return")
     assert done.returncode == 0, done.stderr
@@ -75,7 +92,9 @@ def test_a_script_that_forgets_to_leave_its_system_ends_by_itself():
     assert done.stdout == "hello world\n"
 
 
-@pytest.mark.parametrize("name", ["on_the_loop", "on_uvloop", "in_thread_asking", "in_thread_waiting", "default"])
+@pytest.mark.parametrize(
+    "name", ["on_the_loop", "on_uvloop", "in_thread_asking", "in_thread_waiting", "default"]
+)
 def test_an_interrupted_program_stops_its_actors_and_ends(name):
     with started("interrupted", name) as process:
         assert process.stdout.readline() == "ready\n"
@@ -83,10 +102,26 @@ def test_an_interrupted_program_stops_its_actors_and_ends(name):
         out, err = process.communicate(timeout=SECONDS)
     assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT), err
     assert "KeyboardInterrupt" in err
-    assert sorted(out.splitlines()) == ["stopped root", "stopped root.0", "stopped root.1", "stopped thread"]
+    assert sorted(out.splitlines()) == [
+        "stopped root",
+        "stopped root.0",
+        "stopped root.1",
+        "stopped thread",
+    ]
     lines = out.splitlines()
-    assert max(lines.index("stopped root.0"), lines.index("stopped root.1")) < lines.index("stopped root")
-    assert not any(sign in err for sign in ("never awaited", "never retrieved", "was destroyed", "Exception ignored", "is given up")), err
+    assert max(lines.index("stopped root.0"), lines.index("stopped root.1")) < lines.index(
+        "stopped root"
+    )
+    assert not any(
+        sign in err
+        for sign in (
+            "never awaited",
+            "never retrieved",
+            "was destroyed",
+            "Exception ignored",
+            "is given up",
+        )
+    ), err
 
 
 def test_a_second_interrupt_ends_a_handler_that_holds_the_loop():
@@ -116,7 +151,10 @@ def test_an_interrupted_program_does_not_wait_for_a_thread_that_does_not_end():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["while_threads_send", "on_the_loop", "in_a_handler", "default_system", "with_multiprocessing"])
+@pytest.mark.parametrize(
+    "name",
+    ["while_threads_send", "on_the_loop", "in_a_handler", "default_system", "with_multiprocessing"],
+)
 def test_a_forked_process_is_told_that_it_cannot_use_the_system_and_can_have_its_own(name):
     done = run_program("forked", name)
     assert done.returncode == 0, done.stderr
@@ -125,7 +163,11 @@ def test_a_forked_process_is_told_that_it_cannot_use_the_system_and_can_have_its
     assert children
     for child in children:
         assert child["status"] == 0, done.stderr or "a child got stuck"
-        assert {what: said for what, said in child["attempts"].items() if not (said.startswith("UsageError") and "forked" in said)} == {}
+        assert {
+            what: said
+            for what, said in child["attempts"].items()
+            if not (said.startswith("UsageError") and "forked" in said)
+        } == {}
         assert (child["own"], child["loop"]) == (True, "on a loop")
         assert child["registered"], "pykka's registry in the child has actors of the parent, too"
         assert "forked" in child.get("child", "forked")

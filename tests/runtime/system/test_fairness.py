@@ -1,4 +1,6 @@
-"""Fairness: an actor that is flooded, or that never stops telling itself, starves neither other actors nor anything else on the loop."""
+"""Fairness: an actor that is flooded, or that never stops telling itself, starves neither other
+actors nor anything else on the loop.
+"""
 
 import asyncio
 import socket
@@ -7,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from offbook.runtime import Actor, ActorRef, ActorSystem, MailboxSettings
 from tests.doubles.actors import Echo
-from understudy.runtime import Actor, ActorRef, ActorSystem, MailboxSettings
 
 WATCHDOG = 10.0
 
@@ -58,14 +60,18 @@ def two_tell_each_other(system: ActorSystem) -> list[asyncio.Task]:
     return []
 
 
-def requests_without_end(actor: type[Actor], **options: object) -> Callable[[ActorSystem], list[asyncio.Task]]:
+def requests_without_end(
+    actor: type[Actor], **options: object
+) -> Callable[[ActorSystem], list[asyncio.Task]]:
     """Some of them are answered on the spot: then awaiting one gives nobody else a turn."""
 
     async def requests(ref: ActorRef) -> None:
         while True:
             await ref.request("again")
 
-    return lambda system: [asyncio.create_task(requests(system.spawn(actor, **options))) for _ in range(3)]
+    return lambda system: [
+        asyncio.create_task(requests(system.spawn(actor, **options))) for _ in range(3)
+    ]
 
 
 def sends_without_end(system: ActorSystem) -> list[asyncio.Task]:
@@ -83,7 +89,9 @@ FLOODS: dict[str, Callable[[ActorSystem], list[asyncio.Task]]] = {
     "two actors that tell each other": two_tell_each_other,
     "requests without end": requests_without_end(Echo),
     "requests without end to an asynchronous actor": requests_without_end(AsyncEcho),
-    "requests without end to a bounded mailbox": requests_without_end(Echo, mailbox=MailboxSettings(1)),
+    "requests without end to a bounded mailbox": requests_without_end(
+        Echo, mailbox=MailboxSettings(1)
+    ),
     "sends without end to a mailbox that blocks": sends_without_end,
 }
 
@@ -178,7 +186,9 @@ def test_actors_begin_stop_and_restart_in_the_middle_of_it(flooded):
 
 @pytest.fixture
 def rounds(run) -> Iterator[Callable]:
-    """Runs `flood(system)`, then counts how many messages are handled in each of the next rounds of the loop."""
+    """Runs `flood(system)`, then counts how many messages are handled in each of the next rounds of
+    the loop.
+    """
 
     def count(flood: Callable[[ActorSystem], object], number: int = 50) -> list[int]:
         handled: list[int] = []
@@ -206,11 +216,15 @@ def test_a_flood_of_one_actor_is_handled_in_many_rounds_of_the_loop(rounds):
             ref.tell(number)
 
     handled = rounds(flood)
-    assert 0 < max(handled) < total / 2, "no round takes all of them, and the rest is left for the next ones"
+    assert 0 < max(handled) < total / 2, (
+        "no round takes all of them, and the rest is left for the next ones"
+    )
 
 
 def test_one_that_is_flooded_and_one_that_is_not_take_turns(run):
-    """When the flooded one has handled a few, it is the other's turn; whatever the length of its queue."""
+    """When the flooded one has handled a few, it is the other's turn; whatever the length of its
+    queue.
+    """
     order: list[str] = []
 
     class Named(Actor):
@@ -239,7 +253,10 @@ def test_a_flood_from_threads_does_not_keep_the_loop_from_its_own(run):
 
     async def main() -> None:
         async with ActorSystem() as system:
-            ref, other = system.spawn(Echo, mailbox=MailboxSettings(1_000, "drop_oldest")), system.spawn(AsyncEcho)
+            ref, other = (
+                system.spawn(Echo, mailbox=MailboxSettings(1_000, "drop_oldest")),
+                system.spawn(AsyncEcho),
+            )
             flooding = [asyncio.create_task(asyncio.to_thread(flood, ref)) for _ in range(2)]
             try:
                 for number in range(50):

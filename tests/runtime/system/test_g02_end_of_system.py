@@ -1,4 +1,6 @@
-"""G2: every ask ends when its system does: left in good order, with what does not stop in it, or with its loop closed under it."""
+"""G2: every ask ends when its system does: left in good order, with what does not stop in it, or
+with its loop closed under it.
+"""
 
 import asyncio
 import logging
@@ -8,15 +10,26 @@ from collections.abc import Callable, Iterator
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorFuture, ActorRef, ActorSystem, MailboxSettings, ThreadActor, UsageError
-from understudy.runtime.actor import current as directory
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorFuture,
+    ActorRef,
+    ActorSystem,
+    MailboxSettings,
+    ThreadActor,
+    UsageError,
+)
+from offbook.runtime.actor import current as directory
 
 WATCHDOG = 10.0
 
 
 def held(kind: type[Actor]) -> type[Actor]:
     class Held(kind):
-        """Waits at a gate as a task, blocks its thread at one, crashes; else returns the message."""
+        """Waits at a gate as a task, blocks its thread at one, crashes; else returns the
+        message.
+        """
 
         def on_receive(self, message: object) -> object:
             if isinstance(message, tuple):
@@ -50,7 +63,10 @@ def test_g02_leaving_the_system_answers_what_is_under_way_and_what_is_queued(run
             asked = [asyncio.create_task(ref.request(gate))]
             await gate.reached()
             asked += [asyncio.create_task(ref.request(number)) for number in range(3)]
-            asked += [asyncio.create_task(asyncio.to_thread(ref.ask, number, timeout=WATCHDOG)) for number in range(3)]
+            asked += [
+                asyncio.create_task(asyncio.to_thread(ref.ask, number, timeout=WATCHDOG))
+                for number in range(3)
+            ]
             while len(ref.actor_inbox) < 6:
                 await asyncio.sleep(0)
             # The gate is never opened.
@@ -77,7 +93,9 @@ def test_g02_a_thread_that_is_at_its_work_when_the_system_is_left_gives_its_repl
 # --- with what does not stop in it ---
 
 
-def test_g02_whoever_asked_a_thread_that_does_not_come_back_is_answered_when_it_is_given_up(run, gate):
+def test_g02_whoever_asked_a_thread_that_does_not_come_back_is_answered_when_it_is_given_up(
+    run, gate
+):
     async def main() -> None:
         async with ActorSystem(stop_timeout=0.02) as system:
             ref = system.spawn(held(ThreadActor))
@@ -85,7 +103,9 @@ def test_g02_whoever_asked_a_thread_that_does_not_come_back_is_answered_when_it_
             request = asyncio.create_task(ref.request("queued, too"))
             await gate.reached()
         try:
-            assert [await asyncio.to_thread(error_of, future) for future in asked] == [ActorDeadError] * 2
+            assert [await asyncio.to_thread(error_of, future) for future in asked] == [
+                ActorDeadError
+            ] * 2
             with pytest.raises(ActorDeadError):
                 await asyncio.wait_for(request, WATCHDOG)
         finally:
@@ -94,7 +114,9 @@ def test_g02_whoever_asked_a_thread_that_does_not_come_back_is_answered_when_it_
     run(main())
 
 
-def test_g02_whoever_requested_of_a_thread_that_does_not_come_back_is_answered_when_it_is_given_up(run, gate):
+def test_g02_whoever_requested_of_a_thread_that_does_not_come_back_is_answered_when_it_is_given_up(
+    run, gate
+):
     async def main() -> None:
         async with ActorSystem(stop_timeout=0.02) as system:
             request = asyncio.create_task(system.spawn(held(ThreadActor)).request((gate,)))
@@ -108,7 +130,9 @@ def test_g02_whoever_requested_of_a_thread_that_does_not_come_back_is_answered_w
     run(main())
 
 
-def test_g02_whoever_asked_a_handler_that_ignores_its_cancellation_is_answered_when_it_is_given_up(run, gate):
+def test_g02_whoever_asked_a_handler_that_ignores_its_cancellation_is_answered_when_it_is_given_up(
+    run, gate
+):
     class Stubborn(Actor):
         async def on_receive(self, message: object) -> str:
             while True:
@@ -138,9 +162,13 @@ def test_g02_whoever_asked_a_handler_that_ignores_its_cancellation_is_answered_w
 
 
 @pytest.fixture
-def forgotten(caplog: pytest.LogCaptureFixture, new_gate) -> Iterator[Callable[..., list[ActorRef]]]:
-    """Starts a system on a loop, spawns, and leaves neither in good order: `use(loop, *refs)` is called when the loop stands still."""
-    caplog.set_level(logging.CRITICAL, logger="understudy")
+def forgotten(
+    caplog: pytest.LogCaptureFixture, new_gate
+) -> Iterator[Callable[..., list[ActorRef]]]:
+    """Starts a system on a loop, spawns, and leaves neither in good order: `use(loop, *refs)` is
+    called when the loop stands still.
+    """
+    caplog.set_level(logging.CRITICAL, logger="offbook")
     caplog.set_level(logging.CRITICAL, logger="asyncio")
     system = ActorSystem("forgotten")
     loop = asyncio.new_event_loop()
@@ -190,10 +218,14 @@ def test_g02_an_ask_after_the_loop_was_closed_is_refused(forgotten):
 
 def test_g02_an_ask_before_the_loop_was_closed_is_answered_by_the_next_one(forgotten):
     first, second = forgotten(held(Actor), held(Actor))
-    asked = from_a_thread(lambda: [ref.ask(number, block=False) for number in range(3) for ref in (first, second)])
+    asked = from_a_thread(
+        lambda: [ref.ask(number, block=False) for number in range(3) for ref in (first, second)]
+    )
     forgotten.loop.close()
     from_a_thread(lambda: first.ask("another", timeout=2))
-    assert [from_a_thread(lambda future=future: error_of(future)) for future in asked] == [ActorDeadError] * 6
+    assert [from_a_thread(lambda future=future: error_of(future)) for future in asked] == [
+        ActorDeadError
+    ] * 6
 
 
 def test_g02_an_ask_before_the_loop_was_closed_is_answered_even_if_nobody_asks_again(forgotten):
@@ -224,7 +256,9 @@ def test_g02_a_thread_actor_answers_or_refuses_after_the_loop_was_closed(forgott
 def test_g02_a_thread_actor_that_fails_after_the_loop_was_closed_answers_everybody(forgotten):
     [ref] = forgotten(held(ThreadActor))
     forgotten.loop.close()
-    asked = from_a_thread(lambda: [ref.ask(message, block=False) for message in ("crash", "after", "after that")])
+    asked = from_a_thread(
+        lambda: [ref.ask(message, block=False) for message in ("crash", "after", "after that")]
+    )
     errors = [from_a_thread(lambda future=future: error_of(future)) for future in asked]
     assert all(issubclass(error, ActorDeadError | UsageError) for error in errors), errors
 
@@ -236,7 +270,9 @@ def test_g02_a_stop_after_the_loop_was_closed_ends(forgotten, kind):
     assert isinstance(ended, bool | ActorDeadError | UsageError), ended
 
 
-def test_g02_a_task_on_another_loop_that_waits_for_a_reply_is_released_when_the_loop_is_closed(forgotten):
+def test_g02_a_task_on_another_loop_that_waits_for_a_reply_is_released_when_the_loop_is_closed(
+    forgotten,
+):
     [ref] = forgotten(held(Actor))
 
     async def main() -> object:

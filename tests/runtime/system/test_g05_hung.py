@@ -1,15 +1,19 @@
-"""G5 with what hangs: leaving costs nobody else their end, and what is given up does no harm when it comes back. Hook by hook: test_failure_matrix_hangs.py."""
+"""G5 with what hangs: leaving costs nobody else their end, and what is given up does no harm when
+it comes back. Hook by hook: test_failure_matrix_hangs.py.
+"""
 
 import asyncio
 import threading
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor
+from offbook.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor
 
 
 class Stubborn:
-    """Hangs at a gate in the hook or handler that it is told, and swallows cancellations, until the gate is opened."""
+    """Hangs at a gate in the hook or handler that it is told, and swallows cancellations, until the
+    gate is opened.
+    """
 
     def __init__(self, gate, where="handler"):
         super().__init__()
@@ -41,7 +45,11 @@ class Family:
     def __init__(self, gate, log, depth, kind):
         super().__init__()
         self.log, self.depth = log, depth
-        self.child = self.spawn(of(kind, Family), gate, log, depth - 1, kind) if depth else self.spawn(of(kind, Stubborn), gate, "on_stop")
+        self.child = (
+            self.spawn(of(kind, Family), gate, log, depth - 1, kind)
+            if depth
+            else self.spawn(of(kind, Stubborn), gate, "on_stop")
+        )
 
     async def on_receive(self, message):
         return await self.child.request(message) if self.depth else self.child
@@ -129,7 +137,8 @@ def test_g05_leaving_that_is_cancelled_gives_up_at_once(run, kind, gate, errors,
         system = ActorSystem(stop_timeout=1000)
         await system.start()
         ref = system.spawn(of(kind, Stubborn), gate, "on_stop", name="hung")
-        await until(lambda: system.stats().by_state == {"open": 1})  # one that has not started is not asked to clean up
+        # One that has not started is not asked to clean up.
+        await until(lambda: system.stats().by_state == {"open": 1})
         leaving = asyncio.ensure_future(system.stop())
         await gate.reached()
         waiting = asyncio.ensure_future(ref.wait_stopped())

@@ -1,4 +1,7 @@
-"""G5 at the end of the process: a call that hangs in a worker thread does not keep it from ending. Each program is a real one, in `tests/programs/hung_tool.py`."""
+"""G5 at the end of the process: a call that hangs in a worker thread does not keep it from ending.
+
+Each program is a real one, in `tests/programs/hung_tool.py`.
+"""
 
 import signal
 import subprocess
@@ -21,20 +24,34 @@ def check(code, err):
 
 @pytest.mark.parametrize("name", ["on_the_loop", "in_thread", "default", "own_loop"])
 def test_g05_a_program_ends_after_a_call_that_timed_out_and_hangs(name):
-    done = subprocess.run([sys.executable, PROGRAM, name], capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        [sys.executable, PROGRAM, name],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     check(done.returncode, done.stderr)
     assert done.stdout == "ready\nThe card may have been charged.\n"
 
 
 @pytest.mark.parametrize("name", ["left_on_the_loop", "default_left"])
 def test_g05_a_program_ends_while_a_call_is_under_way(name):
-    done = subprocess.run([sys.executable, PROGRAM, name], capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        [sys.executable, PROGRAM, name],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     check(done.returncode, done.stderr)
 
 
 @pytest.mark.parametrize("name", ["interrupted", "interrupted_on_the_loop"])
 def test_g05_ctrl_c_ends_a_program_whose_call_hangs(name):
-    process = subprocess.Popen([sys.executable, PROGRAM, name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, PROGRAM, name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
@@ -48,14 +65,26 @@ def test_g05_ctrl_c_ends_a_program_whose_call_hangs(name):
 
 
 def test_g05_a_call_that_ends_soon_after_its_program_is_waited_for():
-    done = subprocess.run([sys.executable, PROGRAM, "slow_at_the_end"], capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        [sys.executable, PROGRAM, "slow_at_the_end"],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "not waited for\ncharged\n"
 
 
 def test_g05_a_program_that_wants_a_thread_at_its_very_end_says_nothing_of_it():
     """From Python 3.12 on, none can be started any more."""
-    done = subprocess.run([sys.executable, PROGRAM, "last_moment"], capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        [sys.executable, PROGRAM, "last_moment"],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "thread at interpreter shutdown" not in done.stderr

@@ -1,4 +1,8 @@
-"""G5: memory returns. Instances die with their life, without the garbage collector; what systems have used is free when they have been left."""
+"""G5: memory returns.
+
+Instances die with their life, without the garbage collector; what systems have used is free when
+they have been left.
+"""
 
 import asyncio
 import gc
@@ -8,9 +12,19 @@ from itertools import pairwise
 
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, HandlerCancelled, Restart, Stop, Terminated, ThreadActor
-from understudy.runtime.actor.cell import Cell
-from understudy.runtime.log import loggers
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorSystem,
+    Backoff,
+    HandlerCancelled,
+    Restart,
+    Stop,
+    Terminated,
+    ThreadActor,
+)
+from offbook.runtime.actor.cell import Cell
+from offbook.runtime.log import loggers
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +78,9 @@ def of(kind, mixin):
 
 @pytest.fixture
 def no_gc(monkeypatch):
-    """Without the garbage collector; and without a log, which keeps errors, and with them the frames that they went through."""
+    """Without the garbage collector; and without a log, which keeps errors, and with them the
+    frames that they went through.
+    """
     for logger in loggers:
         monkeypatch.setattr(logger, "disabled", True)
     gc.collect()
@@ -78,7 +94,11 @@ def living(instances):
 
 
 async def living_soon(instances, kind, mixin):
-    """After the last step of the task in which it ended. In a thread, the tracebacks of asynchronous handlers go through asyncio's own frames, in a circle."""
+    """After the last step of the task in which it ended.
+
+    In a thread, the tracebacks of asynchronous handlers go through asyncio's own frames, in a
+    circle.
+    """
     await asyncio.sleep(0)
     if kind is ThreadActor and mixin is AsyncTracked:
         gc.collect()
@@ -99,7 +119,9 @@ USES = {
 
 @pytest.mark.parametrize("mixin", [Tracked, AsyncTracked], ids=lambda mixin: mixin.__name__)
 @pytest.mark.parametrize("use", USES)
-def test_g05_instances_die_with_their_life_without_the_garbage_collector(run, kind, mixin, use, no_gc):
+def test_g05_instances_die_with_their_life_without_the_garbage_collector(
+    run, kind, mixin, use, no_gc
+):
     async def main():
         instances = []
         async with ActorSystem() as system:
@@ -113,9 +135,13 @@ def test_g05_instances_die_with_their_life_without_the_garbage_collector(run, ki
                 else:
                     assert await ref.request(message) == message
             if "fails" in use or "crashes" in use:
-                assert await living_soon(instances[:1], kind, mixin) == [], "the failed instance goes when the fresh one comes"
+                assert await living_soon(instances[:1], kind, mixin) == [], (
+                    "the failed instance goes when the fresh one comes"
+                )
             await ref.stop()
-            assert living(instances) == [], "all of them have gone while the system runs, although there is a ref to it"
+            assert living(instances) == [], (
+                "all of them have gone while the system runs, although there is a ref to it"
+            )
 
     run(main())
 
@@ -241,7 +267,11 @@ def test_g05_messages_that_nobody_will_handle_die_with_the_actor(run, kind, gate
 async def round_of_everything(system, kind, size):
     """Some of everything that can happen to an actor."""
     instances = []
-    refs = [system.spawn(of(kind, mixin), instances, supervision=AT_ONCE) for _ in range(size) for mixin in (Tracked, AsyncTracked)]
+    refs = [
+        system.spawn(of(kind, mixin), instances, supervision=AT_ONCE)
+        for _ in range(size)
+        for mixin in (Tracked, AsyncTracked)
+    ]
     for ref in refs:
         ref.tell("spawn")
         ref.tell("watch")
@@ -263,7 +293,9 @@ async def round_of_everything(system, kind, size):
 
 
 def growth(rounds, play):
-    """By how many bytes the memory in use grows from one round to the next, in the median, after some to warm up; and what one round uses at its peak."""
+    """By how many bytes the memory in use grows from one round to the next, in the median, after
+    some to warm up; and what one round uses at its peak.
+    """
     sizes = []
     tracemalloc.start()
     try:

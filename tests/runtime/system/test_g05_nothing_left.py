@@ -1,4 +1,6 @@
-"""G5: after `async with ActorSystem()` no actor, task or thread of it is left, whatever its actors were at. Memory: test_g05_memory.py. What hangs: test_g05_hung.py."""
+"""G5: after `async with ActorSystem()` no actor, task or thread of it is left, whatever its actors
+were at. Memory: test_g05_memory.py. What hangs: test_g05_hung.py.
+"""
 
 import asyncio
 import threading
@@ -6,9 +8,18 @@ import threading
 import pykka
 import pytest
 
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, Restart, Stop, ThreadActor, UsageError
-from understudy.runtime.actor import current as directory
-from understudy.runtime.testing import ManualClock
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorSystem,
+    Backoff,
+    Restart,
+    Stop,
+    ThreadActor,
+    UsageError,
+)
+from offbook.runtime.actor import current as directory
+from offbook.runtime.testing import ManualClock
 
 
 class Busy:
@@ -61,8 +72,14 @@ def of(kind):
 
 
 def started(before):
-    """The threads that are here now and were not before; those that are about to end are waited for."""
-    new = [thread for thread in threading.enumerate() if thread not in before and thread.name != "default-loop"]
+    """The threads that are here now and were not before; those that are about to end are waited
+    for.
+    """
+    new = [
+        thread
+        for thread in threading.enumerate()
+        if thread not in before and thread.name != "default-loop"
+    ]
     for thread in new:
         thread.join(5)
     return [thread for thread in new if thread.is_alive()]
@@ -86,7 +103,9 @@ def test_g05_nothing_is_left_of_an_actor_in_any_phase(run, kind, new_gate, until
     async def main():
         before = set(threading.enumerate())
         async with ActorSystem(clock=clock) as system:
-            ref = system.spawn(of(kind), gate, phase, supervision=Restart(backoff=Backoff(initial=1)))
+            ref = system.spawn(
+                of(kind), gate, phase, supervision=Restart(backoff=Backoff(initial=1))
+            )
             if phase == "restarting":
                 ref.tell("fail")
                 await until(lambda: clock.pending)
@@ -117,7 +136,11 @@ def test_g05_nothing_is_left_of_very_many_in_all_phases(run, new_gate):
     async def main():
         before = set(threading.enumerate())
         async with ActorSystem() as system:
-            refs = [system.spawn(of(kind), new_gate(), phase) for kind in (Actor,) * 20 + (ThreadActor,) for phase in PHASES]
+            refs = [
+                system.spawn(of(kind), new_gate(), phase)
+                for kind in (Actor,) * 20 + (ThreadActor,)
+                for phase in PHASES
+            ]
             replies = [ref.ask(number, block=False) for ref in refs for number in range(3)]
             for _ in range(10):
                 await asyncio.sleep(0)
@@ -200,7 +223,9 @@ def test_g05_worker_threads_end_with_their_system(run, kind, gate):
 # --- latecomers ---
 
 
-def test_g05_what_is_spawned_by_other_threads_while_the_system_is_left_is_refused_or_stopped(run, kind, gate):
+def test_g05_what_is_spawned_by_other_threads_while_the_system_is_left_is_refused_or_stopped(
+    run, kind, gate
+):
     def spawn_until_refused(system, refs, refusals):
         while True:
             try:
@@ -212,7 +237,10 @@ def test_g05_what_is_spawned_by_other_threads_while_the_system_is_left_is_refuse
     async def main():
         before, refs, refusals = set(threading.enumerate()), [], []
         async with ActorSystem() as system:
-            threads = [threading.Thread(target=spawn_until_refused, args=(system, refs, refusals)) for _ in range(2)]
+            threads = [
+                threading.Thread(target=spawn_until_refused, args=(system, refs, refusals))
+                for _ in range(2)
+            ]
             for thread in threads:
                 thread.start()
             while len(refs) < 20:
@@ -226,7 +254,9 @@ def test_g05_what_is_spawned_by_other_threads_while_the_system_is_left_is_refuse
         run(main())
 
 
-def test_g05_an_actor_that_is_told_to_stop_before_its_spawn_has_returned_leaves_no_thread(run, kind, new_gate):
+def test_g05_an_actor_that_is_told_to_stop_before_its_spawn_has_returned_leaves_no_thread(
+    run, kind, new_gate
+):
     attached = new_gate()
 
     class Slow(kind):

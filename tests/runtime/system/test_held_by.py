@@ -1,4 +1,6 @@
-"""The warning about what has held the loop names the code that did, and what to do about code of that kind."""
+"""The warning about what has held the loop names the code that did, and what to do about code of
+that kind.
+"""
 
 import asyncio
 import sys
@@ -7,10 +9,18 @@ import time
 
 import pytest
 
-from understudy.actors import ChatModelAgent, input_guardrail, tool
-from understudy.actors import GuardrailFunctionOutput as Found
-from understudy.runtime import Actor, ActorSystem, MemoryStore, RunHooks, Runner, ScriptedModel, ToolCalls
-from understudy.runtime.system.loop_sampler import LoopSampler
+from offbook.actors import ChatModelAgent, input_guardrail, tool
+from offbook.actors import GuardrailFunctionOutput as Found
+from offbook.runtime import (
+    Actor,
+    ActorSystem,
+    MemoryStore,
+    RunHooks,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+)
+from offbook.runtime.system.loop_sampler import LoopSampler
 
 LIMIT = 0.02
 
@@ -26,7 +36,9 @@ def in_a_tool():
         block_deep_down()
         return "found"
 
-    return ChatModelAgent(name="A", tools=[look_up], model=ScriptedModel([ToolCalls(look_up={}), "done"])), None
+    return ChatModelAgent(
+        name="A", tools=[look_up], model=ScriptedModel([ToolCalls(look_up={}), "done"])
+    ), None
 
 
 def in_an_instruction():
@@ -63,7 +75,9 @@ def in_a_guardrail():
         (in_a_guardrail, "A guardrail"),
     ],
 )
-def test_the_line_that_held_the_loop_is_named_with_what_to_do_about_such_code(run, warnings, where, advice):
+def test_the_line_that_held_the_loop_is_named_with_what_to_do_about_such_code(
+    run, warnings, where, advice
+):
     agent, hooks = where()
 
     async def main():
@@ -114,7 +128,11 @@ def test_without_a_system_of_ones_own_it_is_named_too(run, warnings):
         return "found"
 
     async def main():
-        await Runner(ChatModelAgent(name="A", tools=[look_up], model=ScriptedModel([ToolCalls(look_up={}), "done"]))).query("q")
+        await Runner(
+            ChatModelAgent(
+                name="A", tools=[look_up], model=ScriptedModel([ToolCalls(look_up={}), "done"])
+            )
+        ).query("q")
 
     run(main())
     (text,) = [text for text in warnings() if "held the event loop" in text]
@@ -126,7 +144,7 @@ def test_the_librarys_own_imports_are_not_warned_about(run, warnings, monkeypatc
     class Importing(Actor):
         def on_receive(self, message):
             block_deep_down()
-            monkeypatch.setitem(sys.modules, "understudy.runtime.imported_meanwhile", sys)
+            monkeypatch.setitem(sys.modules, "offbook.runtime.imported_meanwhile", sys)
 
     async def main():
         async with ActorSystem(slow_handler=LIMIT) as system:
@@ -139,7 +157,11 @@ def test_the_librarys_own_imports_are_not_warned_about(run, warnings, monkeypatc
 def test_a_run_leaves_no_thread_and_an_idle_system_has_none(run):
     async def main():
         async with ActorSystem(slow_handler=LIMIT) as system:
-            await Runner(ChatModelAgent(name="A", model=ScriptedModel(["done"])), system=system, store=MemoryStore()).query("q")
+            await Runner(
+                ChatModelAgent(name="A", model=ScriptedModel(["done"])),
+                system=system,
+                store=MemoryStore(),
+            ).query("q")
             sampler = system.monitor._meter.sampler
             while sampler._is_there:
                 await asyncio.sleep(LIMIT)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.runtime import Actor, ActorSystem, UsageError
+from offbook.runtime import Actor, ActorSystem, UsageError
 
 
 class Parent(Actor):
@@ -28,7 +28,9 @@ def test_a_child_is_found_by_its_path(run):
         async with ActorSystem() as system:
             child = await system.spawn(Parent, name="a").request("b")
             below = await child.request("c")
-            assert [system.actor_of(path) for path in ("a/b", "a/b/c", "a/c", "b", "a/b/c/d", "", "a/")] == [child, below, None, None, None, None, None]
+            assert [
+                system.actor_of(path) for path in ("a/b", "a/b/c", "a/c", "b", "a/b/c/d", "", "a/")
+            ] == [child, below, None, None, None, None, None]
             await child.stop()
             assert system.actor_of("a/b") is None
 
@@ -55,7 +57,10 @@ def test_a_name_is_taken_as_long_as_its_actor_lives(run, kind):
     async def main():
         async with ActorSystem() as system:
             first = system.spawn(Named, name="it")
-            with pytest.raises(UsageError, match=r"name='it'\): a Named of that name lives already.*actor_of\('it'\)"):
+            with pytest.raises(
+                UsageError,
+                match=r"name='it'\): a Named already has that name.*actor_of\('it'\)",
+            ):
                 system.spawn(Named, name="it")
             assert system.stats().actors == 1
             stopping = first.stop(block=False)

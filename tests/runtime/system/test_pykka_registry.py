@@ -1,4 +1,6 @@
-"""pykka's global registry: it knows our roots only, stays fast with very many of them, and `stop_all()` stops everything. And pykka's private names."""
+"""pykka's global registry: it knows our roots only, stays fast with very many of them, and
+`stop_all()` stops everything. And pykka's private names.
+"""
 
 import inspect
 import re
@@ -10,8 +12,8 @@ import pytest
 from pykka import ActorRegistry
 from pykka._introspection import get_attr_directly
 
-from understudy.runtime import Actor, ActorSystem, ThreadActor
-from understudy.runtime.system.registry import Refs
+from offbook.runtime import Actor, ActorSystem, ThreadActor
+from offbook.runtime.system.registry import Refs
 
 MANY = 100_000
 
@@ -216,7 +218,9 @@ def test_the_registry_removes_one_of_very_many_without_looking_at_the_others():
             registry.remove(ref)
         return time.perf_counter() - started
 
-    assert min(seconds_to_remove(MANY) for _ in range(5)) < 50 * min(seconds_to_remove(200) for _ in range(5))
+    assert min(seconds_to_remove(MANY) for _ in range(5)) < 50 * min(
+        seconds_to_remove(200) for _ in range(5)
+    )
 
 
 def test_the_registry_can_do_what_pykka_does_with_its_list():
@@ -224,7 +228,12 @@ def test_the_registry_can_do_what_pykka_does_with_its_list():
     registry = Refs(refs)
     registry.append(extra := object())
     registry.remove(refs[1])
-    assert (registry[:], list(registry), len(registry), refs[1] in registry) == ([refs[0], refs[2], extra], [refs[0], refs[2], extra], 3, False)
+    assert (registry[:], list(registry), len(registry), refs[1] in registry) == (
+        [refs[0], refs[2], extra],
+        [refs[0], refs[2], extra],
+        3,
+        False,
+    )
     with pytest.raises(ValueError, match="not in the registry"):
         registry.remove(refs[1])
 
@@ -268,39 +277,59 @@ def test_pykka_has_the_private_names_that_we_use(name):
 
 
 def test_pykka_calls_the_private_names_that_we_provide():
-    """If pykka stops doing so, we are not asked any more: then proxies and `start` break silently."""
-    source = {name: inspect.getsource(getattr(pykka, name)) for name in ("Actor", "ActorRef", "ActorProxy")}
+    """If pykka stops doing so, we are not asked any more: then proxies and `start` break
+    silently.
+    """
+    source = {
+        name: inspect.getsource(getattr(pykka, name))
+        for name in ("Actor", "ActorRef", "ActorProxy")
+    }
     assert "_actor_weakref()" in source["ActorProxy"]
     assert "_create_future()" in source["ActorRef"]
     for name in ("_create_actor_inbox", "_create_future", "_start_actor_loop"):
         assert name in pykka.Actor.__abstractmethods__
     assert isinstance(ActorRegistry._actor_refs, Refs)
     used = set(re.findall(r"_actor_refs\b(?:\.(\w+)|(\[:\]))", inspect.getsource(ActorRegistry)))
-    assert used <= {("append", ""), ("remove", ""), ("", "[:]")}, "pykka does something new with its list"
+    assert used <= {("append", ""), ("remove", ""), ("", "[:]")}, (
+        "pykka does something new with its list"
+    )
     with ActorRegistry._actor_refs_lock, ActorRegistry._actor_refs_lock:
         pass  # it is reentrant: a ref's own methods may be called under it
 
 
 def test_no_other_private_name_of_pykka_is_used():
-    """Those that are, are listed above. Looks at all that the modules of the runtime import from pykka, and at the attributes that they take from it."""
+    """Those that are, are listed above.
+
+    Looks at all that the modules of the runtime import from pykka, and at the attributes that they
+    take from it.
+    """
     import ast
     from pathlib import Path
 
-    import understudy.runtime
+    import offbook.runtime
 
     used = set()
-    for path in Path(understudy.runtime.__file__).parent.rglob("*.py"):
+    for path in Path(offbook.runtime.__file__).parent.rglob("*.py"):
         tree = ast.parse(path.read_text())
         names = {"pykka": "pykka"}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "pykka":
-                names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+                names |= {
+                    alias.asname or alias.name: f"{node.module}.{alias.name}"
+                    for alias in node.names
+                }
         used |= {name for name in names.values() if "._" in name}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr.startswith("_")
+                and not node.attr.startswith("__")
+            ):
                 owner = ast.unparse(node.value)
                 if owner.split(".")[0] in names:
-                    used.add(".".join([names[owner.split(".")[0]], *owner.split(".")[1:], node.attr]))
+                    used.add(
+                        ".".join([names[owner.split(".")[0]], *owner.split(".")[1:], node.attr])
+                    )
     assert used == {
         "pykka.ActorRegistry._actor_refs",
         "pykka.ActorRegistry._actor_refs_lock",

@@ -1,4 +1,6 @@
-"""A handler or hook that blocks the loop for long: a warning names the actor and the handler, and says what to do."""
+"""A handler or hook that blocks the loop for long: a warning names the actor and the handler, and
+says what to do.
+"""
 
 import asyncio
 import gc
@@ -7,9 +9,19 @@ import time
 
 import pytest
 
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import Actor, ActorSystem, Backoff, Restart, Runner, ScriptedModel, Stop, ThreadActor, ToolCalls
-from understudy.runtime.system import loop_meter
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import (
+    Actor,
+    ActorSystem,
+    Backoff,
+    Restart,
+    Runner,
+    ScriptedModel,
+    Stop,
+    ThreadActor,
+    ToolCalls,
+)
+from offbook.runtime.system import loop_meter
 
 LIMIT = 0.01
 AT_ONCE = Restart(backoff=Backoff(initial=0))
@@ -20,7 +32,9 @@ def block():
 
 
 class Blocking:
-    """Blocks in the hook that it is told: in the first instance, or in the second one with "again"."""
+    """Blocks in the hook that it is told: in the first instance, or in the second one with
+    "again".
+    """
 
     def __init__(self, where, made):
         super().__init__()
@@ -135,7 +149,13 @@ def test_whatever_blocks_the_loop_is_named_in_a_warning(run, warnings, where, mi
     run(main())
     about = [text for text in warnings() if f" in {WHERE[where]}:" in text]
     assert len(about) == 1, warnings()
-    for part in ("it held the event loop for", "0.0", "Await instead of blocking", "run_blocking", "ThreadActor"):
+    for part in (
+        "it held the event loop for",
+        "0.0",
+        "Await instead of blocking",
+        "run_blocking",
+        "ThreadActor",
+    ):
         assert part in about[0]
 
 
@@ -145,7 +165,9 @@ def test_an_init_that_blocks_the_loop_at_a_restart_is_named_in_a_warning(run, wa
             await use(system, of(Actor, Blocking), "__init__ again")
 
     run(main())
-    assert any("it held the event loop" in text and "__init__" in text for text in warnings()), warnings()
+    assert any("it held the event loop" in text and "__init__" in text for text in warnings()), (
+        warnings()
+    )
 
 
 @pytest.mark.parametrize("mixin", [Blocking, AsyncBlocking], ids=lambda mixin: mixin.__name__)
@@ -221,7 +243,9 @@ def without_processor(monkeypatch):
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_thread_that_waits_for_a_processor_holds_nothing(run, warnings, without_processor, is_async):
+def test_a_thread_that_waits_for_a_processor_holds_nothing(
+    run, warnings, without_processor, is_async
+):
     class Unlucky(Actor):
         def on_receive(self, message):
             block()
@@ -305,7 +329,11 @@ def test_an_agent_that_blocks_is_named_with_what_to_do_about_it(run, warnings):
 
     async def main():
         async with ActorSystem(slow_handler=LIMIT) as system:
-            agent = ChatModelAgent(name="Librarian", tools=[look_up], model=ScriptedModel([ToolCalls(look_up={}), ToolCalls(look_up={}), "done"]))
+            agent = ChatModelAgent(
+                name="Librarian",
+                tools=[look_up],
+                model=ScriptedModel([ToolCalls(look_up={}), ToolCalls(look_up={}), "done"]),
+            )
             await Runner(agent, system=system).query("where?")
 
     run(main())

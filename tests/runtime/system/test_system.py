@@ -7,10 +7,10 @@ import weakref
 
 import pytest
 
+from offbook.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor, UsageError
+from offbook.runtime.system.system import SystemState
+from offbook.runtime.testing import ManualClock
 from tests.doubles.actors import Echo
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, ThreadActor, UsageError
-from understudy.runtime.system.system import SystemState
-from understudy.runtime.testing import ManualClock
 
 
 class Where(Actor):
@@ -113,11 +113,15 @@ def test_g05_children_are_stopped_before_their_parents(run, root):
     ends = run(main())
     assert sorted(ends) == ["a", "a/b", "a/b/d", "a/c", "a/c/e"]
     for path in ends:
-        assert all(ends.index(path) > ends.index(other) for other in ends if other.startswith(path + "/")), ends
+        assert all(
+            ends.index(path) > ends.index(other) for other in ends if other.startswith(path + "/")
+        ), ends
 
 
 def test_g05_nothing_is_left_after_leaving(run):
-    """No task, no thread, no instance, no ref: `run` looks for tasks, and `conftest.py` for threads."""
+    """No task, no thread, no instance, no ref: `run` looks for tasks, and `conftest.py` for
+    threads.
+    """
     born = []
 
     class Heavy(Actor):

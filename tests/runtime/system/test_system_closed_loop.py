@@ -1,4 +1,6 @@
-"""A loop that is closed while a system still runs on it, and threads that have ended: said clearly, and nobody is left waiting."""
+"""A loop that is closed while a system still runs on it, and threads that have ended: said clearly,
+and nobody is left waiting.
+"""
 
 import asyncio
 import concurrent.futures
@@ -7,9 +9,9 @@ import threading
 import pykka
 import pytest
 
+from offbook.runtime import Actor, ActorDeadError, ActorSystem, UsageError
+from offbook.runtime.actor import current as directory
 from tests.doubles.actors import Echo, ThreadEcho
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, UsageError
-from understudy.runtime.actor import current as directory
 
 
 def bury(system):
@@ -22,7 +24,9 @@ def bury(system):
 
 @pytest.fixture
 def forgotten():
-    """A system whose loop was closed before anybody left it, and two of its actors; and that they do not outlive the test."""
+    """A system whose loop was closed before anybody left it, and two of its actors; and that they
+    do not outlive the test.
+    """
 
     async def main():
         await system.start()
@@ -52,18 +56,30 @@ def in_new_thread(function):
     return outcome.result()
 
 
-def test_a_loop_that_is_closed_under_its_system_is_said_and_leaves_nobody_waiting(forgotten, caplog):
+def test_a_loop_that_is_closed_under_its_system_is_said_and_leaves_nobody_waiting(
+    forgotten, caplog
+):
     system, (first, second) = forgotten
     with pytest.raises((UsageError, ActorDeadError)):
         first.ask("anybody there?", timeout=5)
-    assert any("was closed while the system was running" in record.getMessage() for record in caplog.records)
-    for call in (lambda: second.tell("?"), lambda: second.ask("?"), lambda: first.ask("?"), lambda: system.spawn(Echo)):
+    assert any(
+        "was closed while the system was running" in record.getMessage()
+        for record in caplog.records
+    )
+    for call in (
+        lambda: second.tell("?"),
+        lambda: second.ask("?"),
+        lambda: first.ask("?"),
+        lambda: system.spawn(Echo),
+    ):
         with pytest.raises(UsageError, match=r"loop of .*forgotten.* was closed"):
             call()
     assert len(system.tree().children) == system.stats().actors == 2  # looking at it still works
 
 
-def test_a_loop_that_is_closed_under_its_system_does_not_keep_pykka_from_stopping_the_others(forgotten):
+def test_a_loop_that_is_closed_under_its_system_does_not_keep_pykka_from_stopping_the_others(
+    forgotten,
+):
     _system, (first, _second) = forgotten
     with ActorSystem.in_thread() as other:
         alive = other.spawn(Echo)

@@ -1,17 +1,30 @@
-"""`drain`: takes no new roots, waits for the work of every kind of actor, ends in time, and says what it has left."""
+"""`drain`: takes no new roots, waits for the work of every kind of actor, ends in time, and says
+what it has left.
+"""
 
 import asyncio
 import threading
 
 import pytest
 
+from offbook.runtime import (
+    Actor,
+    ActorSystem,
+    Backoff,
+    DrainReport,
+    Restart,
+    SystemDraining,
+    ThreadActor,
+    UsageError,
+)
+from offbook.runtime.testing import ManualClock
 from tests.doubles.actors import Echo
-from understudy.runtime import Actor, ActorSystem, Backoff, DrainReport, Restart, SystemDraining, ThreadActor, UsageError
-from understudy.runtime.testing import ManualClock
 
 
 class Gate(Actor):
-    """Waits in its handler until its gate is opened; then does what it was sent, if that can be called."""
+    """Waits in its handler until its gate is opened; then does what it was sent, if that can be
+    called.
+    """
 
     def __init__(self):
         super().__init__()
@@ -54,7 +67,9 @@ def test_a_system_with_nothing_to_do_is_drained_at_once(run):
         async with ActorSystem(clock=clock) as system:
             ref = system.spawn(Echo)
             await ref.request("!")
-            assert await system.drain(5) == DrainReport(drained=True, seconds=0.0, busy=(), queued=0)
+            assert await system.drain(5) == DrainReport(
+                drained=True, seconds=0.0, busy=(), queued=0
+            )
             assert ref.is_alive()  # leaving stops it
             assert await ref.request("still here") == "still here"
             assert clock.pending == ()
@@ -94,7 +109,9 @@ def test_a_drain_that_is_not_done_in_time_says_who_is_busy_and_with_how_much(run
             assert not draining.done()
             clock.advance(0.1)
             report = await draining
-            assert report == DrainReport(drained=False, seconds=pytest.approx(5.0), busy=("busy",), queued=3)
+            assert report == DrainReport(
+                drained=False, seconds=pytest.approx(5.0), busy=("busy",), queued=3
+            )
             ref._cell.actor.opened.set()
             assert (await system.drain(5)).drained  # it can be tried again
 
@@ -196,7 +213,9 @@ def test_drain_waits_for_a_restart(run):
     async def main():
         clock = ManualClock()
         async with ActorSystem(clock=clock) as system:
-            ref = system.spawn(Failing, name="failing", supervision=Restart(backoff=Backoff(initial=3, jitter=0)))
+            ref = system.spawn(
+                Failing, name="failing", supervision=Restart(backoff=Backoff(initial=3, jitter=0))
+            )
             ref.tell("go")
             draining = asyncio.ensure_future(system.drain(10))
             await turns()
@@ -250,7 +269,9 @@ def test_drain_does_not_overlook_a_message_that_a_thread_has_just_taken(run):
     """Between the taking of a message and the call of its handler, the actor is busy as well."""
 
     class Slippery:
-        """A message that holds up whoever looks what it is: the first to do so is the thread that has just taken it."""
+        """A message that holds up whoever looks what it is: the first to do so is the thread that
+        has just taken it.
+        """
 
         @property
         def __class__(self):

@@ -8,9 +8,9 @@ import pykka
 import pytest
 import uvloop
 
+from offbook.runtime import Actor, ActorDeadError, ActorSystem, UsageError
+from offbook.runtime.system.system import SystemState
 from tests.doubles.actors import Echo
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, UsageError
-from understudy.runtime.system.system import SystemState
 
 who = contextvars.ContextVar("who", default="nobody")
 
@@ -39,7 +39,10 @@ class Runner(Actor):
     """Runs the functions that it is sent in the system's worker threads."""
 
     async def on_receive(self, functions):
-        return await asyncio.gather(*(self.actor_system.run_blocking(function) for function in functions), return_exceptions=True)
+        return await asyncio.gather(
+            *(self.actor_system.run_blocking(function) for function in functions),
+            return_exceptions=True,
+        )
 
 
 def test_a_system_in_a_thread_has_one_daemon_thread_and_ends_with_its_block():
@@ -115,7 +118,7 @@ def test_what_goes_wrong_on_entering_is_raised_where_it_is_entered(run):
 
 
 def threading_twin(system):
-    from understudy.runtime.system.threaded import ThreadedSystem
+    from offbook.runtime.system.threaded import ThreadedSystem
 
     return ThreadedSystem(system)
 
@@ -133,7 +136,8 @@ def test_start_spawns_in_the_innermost_system_that_is_entered(run):
             async def main():
                 async with ActorSystem("loop") as of_loop:
                     assert await System.start().request("?") is of_loop
-                    assert outer.spawn(System).ask("?", block=True) is outer  # another loop's: nobody is blocked but us
+                    # Another loop's: nobody is blocked but us.
+                    assert outer.spawn(System).ask("?", block=True) is outer
 
             run(main())
         assert System.start().ask("?") is outer
@@ -147,7 +151,9 @@ def test_blocking_functions_run_in_worker_threads_with_the_context_of_the_caller
     class Guest(Actor):
         async def on_receive(self, message):
             who.set(message)
-            return await self.actor_system.run_blocking(lambda: (who.get(), threading.current_thread()))
+            return await self.actor_system.run_blocking(
+                lambda: (who.get(), threading.current_thread())
+            )
 
     with ActorSystem.in_thread("own", worker_threads=2) as system:
         name, thread = system.spawn(Guest).ask("me")

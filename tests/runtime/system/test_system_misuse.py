@@ -1,12 +1,14 @@
-"""What a system refuses: a second one on its loop, spawning where nothing can live, classes and options that make no sense."""
+"""What a system refuses: a second one on its loop, spawning where nothing can live, classes and
+options that make no sense.
+"""
 
 import asyncio
 
 import pykka
 import pytest
 
+from offbook.runtime import Actor, ActorDeadError, ActorSystem, UsageError
 from tests.doubles.actors import Echo
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, UsageError
 
 
 def test_a_second_system_on_the_same_loop_is_refused(run):
@@ -53,7 +55,9 @@ def test_spawning_where_nothing_can_live_says_why(run):
         async with system:
             system.spawn(Late)
             for nonsense in (object, object(), "Echo", None, pykka.ThreadingActor):
-                with pytest.raises(UsageError, match="no actor class"):
+                with pytest.raises(
+                    UsageError, match="the first argument must be an actor class, got"
+                ):
                     system.spawn(nonsense)
         with pytest.raises(UsageError, match="stopped"):
             system.spawn(Echo)

@@ -1,4 +1,6 @@
-"""`stats()` and dead letters: what is counted, by class and state, and who is told of a message that nobody will handle."""
+"""`stats()` and dead letters: what is counted, by class and state, and who is told of a message
+that nobody will handle.
+"""
 
 import asyncio
 import threading
@@ -6,9 +8,17 @@ import time
 
 import pytest
 
+from offbook.runtime import (
+    Actor,
+    ActorDeadError,
+    ActorSystem,
+    Backoff,
+    DeadLetter,
+    MailboxSettings,
+    Restart,
+)
+from offbook.runtime.testing import ManualClock
 from tests.doubles.actors import Echo, ThreadEcho
-from understudy.runtime import Actor, ActorDeadError, ActorSystem, Backoff, DeadLetter, MailboxSettings, Restart
-from understudy.runtime.testing import ManualClock
 
 
 class Gate(Actor):
@@ -58,9 +68,25 @@ def test_actors_are_counted_by_class_and_state(run):
             await asyncio.sleep(0)
             stats = system.stats()
             assert (stats.name, stats.state, stats.actors) == ("counted", "running", 8)
-            assert stats.by_class == {"Echo": 3, "Gate": 2, "SlowStart": 1, "Failing": 1, "ThreadEcho": 1}
-            assert stats.by_state == {"open": 4, "running": 1, "starting": 1, "restarting": 1, "stopping": 1}
-            assert stats.by_class_and_state[("Gate", "running")] == stats.by_class_and_state[("Gate", "stopping")] == 1
+            assert stats.by_class == {
+                "Echo": 3,
+                "Gate": 2,
+                "SlowStart": 1,
+                "Failing": 1,
+                "ThreadEcho": 1,
+            }
+            assert stats.by_state == {
+                "open": 4,
+                "running": 1,
+                "starting": 1,
+                "restarting": 1,
+                "stopping": 1,
+            }
+            assert (
+                stats.by_class_and_state[("Gate", "running")]
+                == stats.by_class_and_state[("Gate", "stopping")]
+                == 1
+            )
             for ref in (starting, running, stopping):
                 ref._cell.actor.opened.set()
         assert system.stats().actors == 0
@@ -115,7 +141,11 @@ def test_handled_counts_messages_of_every_kind_of_handler(run):
 
     async def main():
         async with ActorSystem() as system:
-            echo, coroutine, threaded = system.spawn(Echo), system.spawn(Async), system.spawn(ThreadEcho)
+            echo, coroutine, threaded = (
+                system.spawn(Echo),
+                system.spawn(Async),
+                system.spawn(ThreadEcho),
+            )
             before = system.stats().handled
             for ref in (echo, coroutine, threaded):
                 for _ in range(5):
@@ -144,7 +174,9 @@ def test_restarts_are_counted(run):
     async def main():
         clock = ManualClock()
         async with ActorSystem(clock=clock) as system:
-            ref = system.spawn(Failing, supervision=Restart(max_restarts=2, backoff=Backoff(initial=1, jitter=0)))
+            ref = system.spawn(
+                Failing, supervision=Restart(max_restarts=2, backoff=Backoff(initial=1, jitter=0))
+            )
             for restarts in (1, 2):
                 ref.tell("go")
                 while not clock.pending:
@@ -212,7 +244,12 @@ def test_dead_letters_say_what_was_lost_and_why(run):
             full._cell.actor.opened.set()
             await full.wait_stopped()
             assert system.stats().dead_letters == 4
-        assert [(letter.message, letter.ref) for letter in letters] == [("told", dead), ("requested", dead), ("dropped", full), ("left", full)]
+        assert [(letter.message, letter.ref) for letter in letters] == [
+            ("told", dead),
+            ("requested", dead),
+            ("dropped", full),
+            ("left", full),
+        ]
         assert all(isinstance(letter, DeadLetter) for letter in letters)
         assert len({letter.reason for letter in letters}) == 3
         assert letters[0].reason == letters[1].reason
@@ -256,7 +293,9 @@ def test_a_subscriber_that_raises_is_logged_and_removed_and_breaks_nothing(run, 
         assert good == [0, 1, 2]
 
     run(main())
-    (record,) = [record for record in caplog.records if "dead-letter subscriber" in record.getMessage()]
+    (record,) = [
+        record for record in caplog.records if "dead-letter subscriber" in record.getMessage()
+    ]
     assert record.exc_info[0] is ZeroDivisionError
 
 
@@ -309,7 +348,13 @@ def test_a_subscriber_may_look_at_the_system_and_subscribe(run):
         async with ActorSystem() as system:
 
             def look(letter):
-                seen.append((system.stats().dead_letters, len(system.tree().children), letter.ref.is_alive()))
+                seen.append(
+                    (
+                        system.stats().dead_letters,
+                        len(system.tree().children),
+                        letter.ref.is_alive(),
+                    )
+                )
                 end()
                 system.subscribe_dead_letters(seen.append)
 

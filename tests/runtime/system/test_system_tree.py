@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from understudy.runtime import Actor, ActorSystem, ThreadActor
+from offbook.runtime import Actor, ActorSystem, ThreadActor
 
 DEEP = 10_000
 WIDE = 50_000
@@ -78,7 +78,9 @@ async def deep(system, depth):
 
 @pytest.fixture
 def without_collector():
-    """The collector's own pauses, which grow with whatever the other tests have left, are not what is measured here."""
+    """The collector's own pauses, which grow with whatever the other tests have left, are not what
+    is measured here.
+    """
     gc.collect()
     gc.disable()
     yield
@@ -98,7 +100,10 @@ def test_the_tree_has_all_actors_with_their_states_and_depths(run):
             while system.stats().by_state.get("running") != 1:
                 await asyncio.sleep(0)
             tree = system.tree()
-            assert [(level, node.name, node.path, node.class_name, node.state, node.depth) for level, node in tree.walk()] == [
+            assert [
+                (level, node.name, node.path, node.class_name, node.state, node.depth)
+                for level, node in tree.walk()
+            ] == [
                 (0, "forest", "", "ActorSystem", "running", 0),
                 (1, "a", "a", "Node", "open", 0),
                 (2, "a1", "a/a1", "Node", "open", 0),
@@ -150,7 +155,9 @@ def test_a_ref_in_the_tree_is_as_good_as_any(run):
     run(main())
 
 
-@pytest.mark.parametrize("look", [repr, lambda tree: tree == tree.children[0], hash], ids=["repr", "eq", "hash"])
+@pytest.mark.parametrize(
+    "look", [repr, lambda tree: tree == tree.children[0], hash], ids=["repr", "eq", "hash"]
+)
 def test_a_node_of_a_very_deep_tree_can_be_looked_at_like_any_value(run, look):
     async def main():
         async with ActorSystem() as system:
@@ -181,7 +188,12 @@ def test_a_tree_takes_room_in_proportion_to_its_actors(run):
         for depth in (DEEP // 10, DEEP):
             async with ActorSystem() as system:
                 await deep(system, depth)
-                strings = {id(value): value for _level, node in system.tree().walk() for value in slots_of(node) if isinstance(value, str)}
+                strings = {
+                    id(value): value
+                    for _level, node in system.tree().walk()
+                    for value in slots_of(node)
+                    if isinstance(value, str)
+                }
                 sizes.append(sum(map(len, strings.values())))
         assert sizes[1] < sizes[0] * 10 * 2
 
@@ -208,7 +220,7 @@ def test_g05_a_very_deep_tree_is_stopped_from_the_bottom_without_recursion(run):
 
 
 def test_a_failure_far_down_goes_up_a_very_deep_tree_without_recursion(run):
-    from understudy.runtime import Escalate
+    from offbook.runtime import Escalate
 
     class Weak(Link):
         def on_receive(self, below):
@@ -247,7 +259,9 @@ def test_stopping_very_many_children_does_not_hold_the_loop(run):
             assert len(alive) == WIDE + 1
             ended = await turns_while(ref.stop(), alive)
             assert sum(ended) == WIDE + 1
-            assert max(ended) < WIDE / 10, f"most actors that ended in one turn of the loop: {max(ended)}"
+            assert max(ended) < WIDE / 10, (
+                f"most actors that ended in one turn of the loop: {max(ended)}"
+            )
 
     run(main())
 
@@ -261,7 +275,9 @@ def test_leaving_with_very_many_roots_does_not_hold_the_loop(run):
                 system.spawn(Counted, alive)
             ended = await turns_while(system.stop(), alive)
             assert sum(ended) == WIDE
-            assert max(ended) < WIDE / 10, f"most actors that ended in one turn of the loop: {max(ended)}"
+            assert max(ended) < WIDE / 10, (
+                f"most actors that ended in one turn of the loop: {max(ended)}"
+            )
 
     run(main())
 

@@ -1,4 +1,6 @@
-"""The worker threads of a system: as many as are needed, up to a bound; calls that do not return are left behind."""
+"""The worker threads of a system: as many as are needed, up to a bound; calls that do not return
+are left behind.
+"""
 
 import asyncio
 import contextlib
@@ -7,13 +9,18 @@ import weakref
 
 import pytest
 
-from understudy.runtime import ActorSystem
-from understudy.runtime.system import workers as room
-from understudy.runtime.system.blocking_call import BlockingCall
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import ActorSystem, Message, Runner, ScriptedModel, ToolCall
+from offbook.runtime.system import workers as room
+from offbook.runtime.system.blocking_call import BlockingCall
 
 
 def threads_of(system):
-    return [thread for thread in threading.enumerate() if thread.name.startswith(f"{system.name}-worker")]
+    return [
+        thread
+        for thread in threading.enumerate()
+        if thread.name.startswith(f"{system.name}-worker")
+    ]
 
 
 async def end(tasks, gate):
@@ -30,7 +37,16 @@ def test_forty_calls_that_block_run_at_once(run):
 
     async def main():
         async with ActorSystem() as system:
-            assert len(set(await asyncio.gather(*(system.run_blocking(meeting.wait, 20) for _ in range(40))))) == 40
+            assert (
+                len(
+                    set(
+                        await asyncio.gather(
+                            *(system.run_blocking(meeting.wait, 20) for _ in range(40))
+                        )
+                    )
+                )
+                == 40
+            )
 
     run(main())
 
@@ -45,7 +61,9 @@ def test_a_full_pool_lets_calls_wait_and_says_how_many(run, until):
 
     async def main():
         async with ActorSystem(worker_threads=3) as system:
-            calls = [asyncio.ensure_future(system.run_blocking(hold, number)) for number in range(10)]
+            calls = [
+                asyncio.ensure_future(system.run_blocking(hold, number)) for number in range(10)
+            ]
             await until(lambda: len(begun) == 3)
             stats = system.stats()
             assert (stats.worker_threads, stats.waiting_calls) == (3, 7)
@@ -79,7 +97,8 @@ def test_threads_without_work_end_after_a_while(run, until, monkeypatch):
 
     async def main():
         async with ActorSystem() as system:
-            for _ in range(20):  # a thread that is about to end may be given a call at this very moment
+            # A thread that is about to end may be given a call at this very moment.
+            for _ in range(20):
                 meeting = threading.Barrier(3)
                 await asyncio.gather(*(system.run_blocking(meeting.wait, 20) for _ in range(3)))
                 await until(lambda: not threads_of(system))
@@ -108,7 +127,16 @@ def test_a_call_that_was_given_up_takes_no_thread_from_others(run, until):
             assert len(threads_of(system)) == 4
             gate.set()
             await until(lambda: len(threads_of(system)) <= 3)
-            assert len(set(await asyncio.gather(*(system.run_blocking(threading.get_ident) for _ in range(50))))) <= 3
+            assert (
+                len(
+                    set(
+                        await asyncio.gather(
+                            *(system.run_blocking(threading.get_ident) for _ in range(50))
+                        )
+                    )
+                )
+                <= 3
+            )
 
     run(main())
 
@@ -164,10 +192,13 @@ def test_leaving_names_what_does_not_return_and_leaves_it_behind(run, errors):
 
     async def main():
         system = ActorSystem(stop_timeout=0.02)
-        for _ in range(2):  # a system may be entered again: what was left behind is not its own any more
+        # A system may be entered again: what was left behind is not its own any more.
+        for _ in range(2):
             async with system:
                 begun = asyncio.Event()
-                call = asyncio.ensure_future(system.run_named(lambda: gate.wait(20), "charging the card", begun.set))
+                call = asyncio.ensure_future(
+                    system.run_named(lambda: gate.wait(20), "charging the card", begun.set)
+                )
                 await begun.wait()
             call.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -179,7 +210,9 @@ def test_leaving_names_what_does_not_return_and_leaves_it_behind(run, errors):
             assert await system.run_blocking(lambda: "fine") == "fine"
 
     run(main())
-    assert [text.partition(" within")[0] for text in errors()] == ["charging the card has not returned from its thread"] * 2
+    assert [text.partition(" within")[0] for text in errors()] == [
+        "charging the card has not returned from its thread"
+    ] * 2
 
 
 @pytest.mark.parametrize("raised", [StopIteration, GeneratorExit])
@@ -234,3 +267,68 @@ def test_where_no_thread_can_be_started_the_error_is_the_callers(run, monkeypatc
         raise RuntimeError("can't start new thread")
 
     run(main())
+
+
+def nested(depth, system):
+    """An agent whose plain `def` tool waits for another such agent, and so on."""
+
+    @tool
+    def ask() -> str:
+        """Ask the next one."""
+        if depth == 0:
+            return "the last"
+        return Runner(nested(depth - 1, system), system=system).query("go").result(20).final_output
+
+    class Said(ScriptedModel):
+        async def generate(self, request):
+            last = request.messages[-1]
+            return (
+                Message.assistant(last.text)
+                if last.role == "tool"
+                else Message.assistant("", [ToolCall("c", "ask", "{}")])
+            )
+
+    return ChatModelAgent(name=f"a{depth}", model=Said(), tools=[ask])
+
+
+@pytest.mark.parametrize(("runs", "depth", "threads"), [(20, 1, 4), (4, 4, 2), (1, 3, 1)])
+def test_threads_that_wait_for_runs_of_their_own_system_do_not_use_up_the_others(
+    run, runs, depth, threads
+):
+    async def main():
+        async with ActorSystem(worker_threads=threads) as system:
+            results = await asyncio.wait_for(
+                asyncio.gather(*(_play(nested(depth, system), system) for _ in range(runs))), 30
+            )
+            assert [result.final_output for result in results] == ["the last"] * runs
+            assert await system.run_blocking(lambda: "well") == "well"
+            assert system.workers._lent == 0
+
+    run(main())
+
+
+@pytest.mark.slow
+def test_two_hundred_runs_whose_tools_wait_for_other_runs_are_done(run):
+    async def main():
+        async with ActorSystem() as system:
+            results = await asyncio.wait_for(
+                asyncio.gather(*(_play(nested(1, system), system) for _ in range(300))), 60
+            )
+            assert [result.final_output for result in results] == ["the last"] * 300
+
+    run(main())
+
+
+def test_beyond_a_bound_a_tool_that_waits_is_refused_with_what_to_write(run, monkeypatch):
+    monkeypatch.setattr(room, "_MOST_LENT", 2)
+
+    async def main():
+        async with ActorSystem(worker_threads=1) as system:
+            return await asyncio.wait_for(_play(nested(5, system), system), 30)
+
+    result = run(main())
+    assert "Make the tool `async def` and write `await run`" in result.final_output
+
+
+async def _play(agent, system):
+    return await Runner(agent, system=system).query("go")

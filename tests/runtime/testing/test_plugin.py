@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import ActorSystem, UsageError
-from understudy.runtime.testing import ManualClock
+from offbook.actors import ChatModelAgent
+from offbook.runtime import ActorSystem, UsageError
+from offbook.runtime.testing import ManualClock
 
 pytest_plugins = ["pytester"]
 

@@ -4,9 +4,17 @@ import json
 
 import pytest
 
-from understudy.actors import ChatModelAgent
-from understudy.runtime import Message, ModelRequest, Runner, ScriptedModel, ToolCalls, Usage, UsageError
-from understudy.runtime.testing import RecordingModel
+from offbook.actors import ChatModelAgent
+from offbook.runtime import (
+    Message,
+    ModelRequest,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+    Usage,
+    UsageError,
+)
+from offbook.runtime.testing import RecordingModel
 
 
 def get_weather(city: str) -> str:
@@ -15,10 +23,17 @@ def get_weather(city: str) -> str:
 
 
 def ask(model, text="How is it in Rome?", **options):
-    return Runner(ChatModelAgent(name="A", model=model, tools=[get_weather]), **options).query(text).result()
+    return (
+        Runner(ChatModelAgent(name="A", model=model, tools=[get_weather]), **options)
+        .query(text)
+        .result()
+    )
 
 
-SCRIPT = [ToolCalls(get_weather={"city": "Rome"}), Message.assistant("Sunny.", usage=Usage(7, 2, 0, 1))]
+SCRIPT = [
+    ToolCalls(get_weather={"city": "Rome"}),
+    Message.assistant("Sunny.", usage=Usage(7, 2, 0, 1)),
+]
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -69,7 +84,9 @@ def test_without_a_recording_a_model_is_needed(tmp_path):
         RecordingModel(None, tmp_path / "none.jsonl")
 
 
-@pytest.mark.parametrize("line", ["no json", "{}", json.dumps({"request": {}, "answer": {"text": 1}})])
+@pytest.mark.parametrize(
+    "line", ["no json", "{}", json.dumps({"request": {}, "answer": {"text": 1}})]
+)
 def test_a_damaged_recording_is_said_with_its_line(tmp_path, line):
     path = tmp_path / "bad.jsonl"
     path.write_text(f"{line}\n")
@@ -79,5 +96,7 @@ def test_a_damaged_recording_is_said_with_its_line(tmp_path, line):
 
 def test_a_failing_model_leaves_nothing_in_the_file(tmp_path):
     path = tmp_path / "weather.jsonl"
-    assert isinstance(ask(RecordingModel(ScriptedModel([ValueError("down")]), path)).error, Exception)
+    assert isinstance(
+        ask(RecordingModel(ScriptedModel([ValueError("down")]), path)).error, Exception
+    )
     assert not path.exists()

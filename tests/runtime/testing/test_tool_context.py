@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from understudy.actors import ToolContext, tool
-from understudy.actors.tools.call_door import ToolInterrupted
-from understudy.runtime import AgentEvent, Exit, UsageError
-from understudy.runtime.testing import tool_context
+from offbook.actors import ToolContext, tool
+from offbook.actors.tools.call_door import ToolInterrupted
+from offbook.runtime import AgentEvent, Exit, UsageError
+from offbook.runtime.testing import tool_context
 
 
 @tool
@@ -32,8 +32,19 @@ def test_a_tool_is_called_as_a_function_with_a_context():
 
 
 def test_what_the_tool_sees_of_its_call_is_what_the_test_gives():
-    context = tool_context(tool_name="pay", call_id="c7", arguments='{"a":1}', session_values={"user": "Ann"}, context=object)
-    assert (context.tool_name, context.call_id, context.arguments, context.run_path) == ("pay", "c7", '{"a":1}', ("agent",))
+    context = tool_context(
+        tool_name="pay",
+        call_id="c7",
+        arguments='{"a":1}',
+        session_values={"user": "Ann"},
+        context=object,
+    )
+    assert (context.tool_name, context.call_id, context.arguments, context.run_path) == (
+        "pay",
+        "c7",
+        '{"a":1}',
+        ("agent",),
+    )
     assert context.session["user"] == "Ann"
     assert context.run.context is object
     assert context.idempotency_key.endswith(":c7")
@@ -85,6 +96,8 @@ def test_a_wrong_action_is_refused_as_in_a_run():
 
 
 def test_without_the_package_of_tools_it_says_what_to_import():
-    program = "from understudy.runtime.testing import tool_context\ntool_context()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=50)
-    assert "import understudy.actors" in done.stderr.splitlines()[-1]
+    program = "from offbook.runtime.testing import tool_context\ntool_context()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert "import offbook.actors" in done.stderr.splitlines()[-1]

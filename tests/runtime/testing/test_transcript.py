@@ -2,9 +2,9 @@
 
 import pytest
 
-from understudy.actors import ChatModelAgent, Parallel, tool
-from understudy.runtime import MemoryStore, Runner, ScriptedModel, ToolCalls, UsageError
-from understudy.runtime.testing import transcript
+from offbook.actors import ChatModelAgent, Parallel, tool
+from offbook.runtime import MemoryStore, Runner, ScriptedModel, ToolCalls, UsageError
+from offbook.runtime.testing import transcript
 
 
 def get_weather(city: str) -> str:
@@ -13,14 +13,23 @@ def get_weather(city: str) -> str:
 
 
 def team():
-    weather = ChatModelAgent(name="Weather", model=ScriptedModel([ToolCalls(get_weather={"city": "Rome"}), "Sunny.\nAll day."]), tools=[get_weather])
-    return ChatModelAgent(name="Router", model=ScriptedModel([ToolCalls(transfer_to_agent={"agent_name": "Weather"})]), sub_agents=[weather])
+    weather = ChatModelAgent(
+        name="Weather",
+        model=ScriptedModel([ToolCalls(get_weather={"city": "Rome"}), "Sunny.\nAll day."]),
+        tools=[get_weather],
+    )
+    return ChatModelAgent(
+        name="Router",
+        model=ScriptedModel([ToolCalls(transfer_to_agent={"agent_name": "Weather"})]),
+        sub_agents=[weather],
+    )
 
 
 def test_each_event_is_a_line_and_the_last_one_says_how_the_run_has_ended():
     assert transcript(Runner(team(), streaming=True).query("q").result()).splitlines() == [
         '[Router] calls transfer_to_agent({"agent_name":"Weather"})',
-        "[Router] transfer_to_agent -> successfully transferred to agent [Weather] | transfers to Weather",
+        "[Router] transfer_to_agent -> successfully transferred to agent [Weather] | "
+        "transfers to Weather",
         '[Weather] calls get_weather({"city":"Rome"})',
         "[Weather] get_weather -> Rome: sunny",
         "[Weather] Sunny. All day.",
@@ -48,9 +57,20 @@ def test_interrupts_and_failures_hold_no_ids():
         return str(amount)
 
     def once():
-        first = ChatModelAgent(name="A", model=ScriptedModel([ToolCalls(odd={"x": 1}), "ok"]), tools=[odd])
-        second = ChatModelAgent(name="B", model=ScriptedModel([ToolCalls(pay={"amount": 1})]), tools=[pay])
-        return transcript(Runner(Parallel(name="P", sub_agents=[first, second], max_concurrency=1), store=MemoryStore()).query("q").result())
+        first = ChatModelAgent(
+            name="A", model=ScriptedModel([ToolCalls(odd={"x": 1}), "ok"]), tools=[odd]
+        )
+        second = ChatModelAgent(
+            name="B", model=ScriptedModel([ToolCalls(pay={"amount": 1})]), tools=[pay]
+        )
+        return transcript(
+            Runner(
+                Parallel(name="P", sub_agents=[first, second], max_concurrency=1),
+                store=MemoryStore(),
+            )
+            .query("q")
+            .result()
+        )
 
     assert once() == once()
     assert "<object object>" in once()
@@ -59,5 +79,5 @@ def test_interrupts_and_failures_hold_no_ids():
 
 @pytest.mark.parametrize("given", [3, None, ScriptedModel(["x"])])
 def test_what_is_no_run_is_refused_with_what_to_give(given):
-    with pytest.raises(UsageError, match=r"give the result of a run, or its events"):
+    with pytest.raises(UsageError, match=r"pass the result of a run, or its events"):
         transcript(given)

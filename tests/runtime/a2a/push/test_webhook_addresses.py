@@ -1,4 +1,6 @@
-"""To which addresses webhooks are sent: what is refused at registration, and again at sending, whatever a name leads to by then."""
+"""To which addresses webhooks are sent: what is refused at registration, and again at sending,
+whatever a name leads to by then.
+"""
 
 import asyncio
 import datetime as dt
@@ -11,13 +13,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from offbook.runtime.a2a import WebhookPolicy, a2a_app
+from offbook.runtime.a2a.push.configs import Hook
+from offbook.runtime.a2a.push.policy import WebhookRefused
+from offbook.runtime.a2a.push.secrets import Secrets
+from offbook.runtime.a2a.push.sender import WebhookSender
 from tests.doubles.a2a import ByHand, scripted, serving, state_of
 from tests.doubles.webhooks import Webhook
-from understudy.runtime.a2a import WebhookPolicy, a2a_app
-from understudy.runtime.a2a.push.configs import Hook
-from understudy.runtime.a2a.push.policy import WebhookRefused
-from understudy.runtime.a2a.push.secrets import Secrets
-from understudy.runtime.a2a.push.sender import WebhookSender
 
 PRIVATE = [
     "127.0.0.1", "127.1.2.3", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "100.127.255.254",
@@ -47,7 +49,12 @@ def test_an_address_that_is_not_public_is_refused(run, address):
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_is_taken(run, address):
     target = run(WebhookPolicy(resolve=leads_to(address)).check("https://hooks.example/x?y=1"))
-    assert (target.address, target.port, target.path, target.host) == (address, 443, "/x?y=1", "hooks.example")
+    assert (target.address, target.port, target.path, target.host) == (
+        address,
+        443,
+        "/x?y=1",
+        "hooks.example",
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +75,15 @@ def test_a_form_that_is_not_allowed_is_refused(run, url):
 
 
 @pytest.mark.parametrize(
-    "url", ["https://127.0.0.1/", "https://2130706433/", "https://0x7f.1/", "https://017700000001/", "https://[::1]/", "https://localhost/"]
+    "url",
+    [
+        "https://127.0.0.1/",
+        "https://2130706433/",
+        "https://0x7f.1/",
+        "https://017700000001/",
+        "https://[::1]/",
+        "https://localhost/",
+    ],
 )
 def test_ways_to_write_this_machine_are_refused(run, url):
     async def main():
@@ -105,12 +120,19 @@ def test_a_registration_is_refused_in_words_that_say_why(run):
         app = a2a_app(scripted(quiet), webhooks=WebhookPolicy(resolve=leads_to("10.0.0.1")))
         async with serving(app) as url, ByHand(url) as client:
             task = await client.send()
-            answer = await client.call("CreateTaskPushNotificationConfig", {"taskId": task["id"], "url": "https://hooks.example/x"})
+            answer = await client.call(
+                "CreateTaskPushNotificationConfig",
+                {"taskId": task["id"], "url": "https://hooks.example/x"},
+            )
             assert answer["error"]["code"] == -32602
             assert "public address" in answer["error"]["message"]
-            with_config = await client.send(configuration={"taskPushNotificationConfig": {"url": "http://127.0.0.1/"}})
+            with_config = await client.send(
+                configuration={"taskPushNotificationConfig": {"url": "http://127.0.0.1/"}}
+            )
             assert with_config["error"]["code"] == -32602
-            assert (await client.call("ListTasks", {}))["result"]["totalSize"] == 1, "a refused message leaves no task"
+            assert (await client.call("ListTasks", {}))["result"]["totalSize"] == 1, (
+                "a refused message leaves no task"
+            )
 
     run(main())
 
@@ -127,11 +149,21 @@ def certificate(tmp_path, name):
         .sign(key, hashes.SHA256())
     )  # fmt: skip
     (tmp_path / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (tmp_path / "key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    (tmp_path / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
     return {"ssl_certfile": str(tmp_path / "cert.pem"), "ssl_keyfile": str(tmp_path / "key.pem")}
 
 
-UPDATE = pb.StreamResponse(status_update=pb.TaskStatusUpdateEvent(task_id="t", status=pb.TaskStatus(state=pb.TASK_STATE_WORKING)))
+UPDATE = pb.StreamResponse(
+    status_update=pb.TaskStatusUpdateEvent(
+        task_id="t", status=pb.TaskStatus(state=pb.TASK_STATE_WORKING)
+    )
+)
 
 
 def test_a_name_that_leads_elsewhere_by_now_is_not_followed(run, monkeypatch):
@@ -164,7 +196,12 @@ def test_what_was_checked_is_what_is_connected_to(run, monkeypatch):
 
     async def main():
         async with Webhook() as hook:
-            policy = WebhookPolicy(allow_http=True, allow_hosts=("named.example",), ports=(hook.port,), resolve=leads_to("127.0.0.1"))
+            policy = WebhookPolicy(
+                allow_http=True,
+                allow_hosts=("named.example",),
+                ports=(hook.port,),
+                resolve=leads_to("127.0.0.1"),
+            )
             sender = WebhookSender(policy, Secrets("k", is_lasting=False))
             loop = asyncio.get_running_loop()
             original = loop.getaddrinfo
@@ -174,7 +211,10 @@ def test_what_was_checked_is_what_is_connected_to(run, monkeypatch):
                 return await original(host, *args, **options)
 
             monkeypatch.setattr(loop, "getaddrinfo", watched)
-            assert await sender.send(Hook("h", f"http://named.example:{hook.port}/a/b?c=d"), UPDATE) == ""
+            assert (
+                await sender.send(Hook("h", f"http://named.example:{hook.port}/a/b?c=d"), UPDATE)
+                == ""
+            )
             assert hook.headers[0]["host"] == f"named.example:{hook.port}"
             assert hook.paths == ["/a/b"]
             await sender.aclose()
@@ -189,14 +229,22 @@ def test_the_certificate_is_that_of_the_name_and_not_of_the_address(run, tmp_pat
         trusted = ssl.create_default_context(cafile=files["ssl_certfile"])
         async with Webhook(ssl=files) as hook:
             names = ("hooks.example", "other.example")
-            policy = WebhookPolicy(allow_hosts=names, ports=(hook.port,), resolve=leads_to("127.0.0.1"))
+            policy = WebhookPolicy(
+                allow_hosts=names, ports=(hook.port,), resolve=leads_to("127.0.0.1")
+            )
             secrets = Secrets("k", is_lasting=False)
             sender = WebhookSender(policy, secrets, verify=trusted)
-            assert await sender.send(Hook("h", f"https://hooks.example:{hook.port}/x"), UPDATE) == ""
-            assert await sender.send(Hook("h", f"https://other.example:{hook.port}/x"), UPDATE) != "", "it is another's certificate"
+            assert (
+                await sender.send(Hook("h", f"https://hooks.example:{hook.port}/x"), UPDATE) == ""
+            )
+            assert (
+                await sender.send(Hook("h", f"https://other.example:{hook.port}/x"), UPDATE) != ""
+            ), "it is another's certificate"
             await sender.aclose()
             strict = WebhookSender(policy, secrets)
-            assert await strict.send(Hook("h", f"https://hooks.example:{hook.port}/x"), UPDATE) != "", "nothing vouches for it"
+            assert (
+                await strict.send(Hook("h", f"https://hooks.example:{hook.port}/x"), UPDATE) != ""
+            ), "nothing vouches for it"
             await strict.aclose()
             assert len(hook.calls) == 1
 
@@ -205,7 +253,11 @@ def test_the_certificate_is_that_of_the_name_and_not_of_the_address(run, tmp_pat
 
 def test_redirects_are_not_followed_and_proxies_of_the_environment_not_used(run, monkeypatch):
     async def main():
-        async with Webhook() as inner, Webhook(answers=[302, 307], location=inner.url) as hook, Webhook() as proxy:
+        async with (
+            Webhook() as inner,
+            Webhook(answers=[302, 307], location=inner.url) as hook,
+            Webhook() as proxy,
+        ):
             for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
                 monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
             policy = WebhookPolicy(allow_http=True, allow_private=True)
@@ -222,7 +274,10 @@ def test_redirects_are_not_followed_and_proxies_of_the_environment_not_used(run,
 def test_a_webhook_that_does_not_answer_is_given_up_in_time(run):
     async def main():
         async with Webhook(hold=asyncio.Event()) as hook:
-            sender = WebhookSender(WebhookPolicy(allow_http=True, allow_private=True, timeout=0.2), Secrets("k", is_lasting=False))
+            sender = WebhookSender(
+                WebhookPolicy(allow_http=True, allow_private=True, timeout=0.2),
+                Secrets("k", is_lasting=False),
+            )
             why = await sender.send(Hook("h", hook.url), UPDATE)
             assert "0.2 s" in why or "Timeout" in why
             assert state_of(hook.calls[0]) == "WORKING"

@@ -1,4 +1,6 @@
-"""The card: signed, with address; and the app mounted in FastAPI and Starlette, with their lifespan and without."""
+"""The card: signed, with address; and the app mounted in FastAPI and Starlette, with their lifespan
+and without.
+"""
 
 import contextlib
 
@@ -13,9 +15,9 @@ from google.protobuf.json_format import ParseDict
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from offbook.runtime import UsageError
+from offbook.runtime.a2a import AgentCardSettings, SkillSettings, a2a_app
 from tests.doubles.a2a import ByHand, message, scripted, serving
-from understudy.runtime import UsageError
-from understudy.runtime.a2a import AgentCardSettings, SkillSettings, a2a_app
 
 
 async def says(input, context):
@@ -24,16 +26,32 @@ async def says(input, context):
 
 def test_a_signed_card_verifies_with_the_public_key_and_not_when_changed(run):
     key = ec.generate_private_key(ec.SECP256R1())
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    card = AgentCardSettings(signing_key=private, signing_key_id="k1", extended=AgentCardSettings(description="more"))
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    card = AgentCardSettings(
+        url="https://agents.example",
+        signing_key=private,
+        signing_key_id="k1",
+        extended=AgentCardSettings(description="more"),
+    )
 
     async def main():
-        async with serving(a2a_app(scripted(says), card=card)) as url, httpx.AsyncClient(base_url=url, trust_env=False) as http:
+        async with (
+            serving(a2a_app(scripted(says), card=card)) as url,
+            httpx.AsyncClient(base_url=url, trust_env=False) as http,
+        ):
             verify = create_signature_verifier(lambda kid, _jku: {"k1": public}[kid], ["ES256"])
             await http.get("/.well-known/agent-card.json")
             for path in ("/.well-known/agent-card.json", "/a2a/extendedAgentCard"):
-                found = ParseDict((await http.get(path, headers={"A2A-Version": "1.0"})).json(), pb.AgentCard(), ignore_unknown_fields=True)
+                found = ParseDict(
+                    (await http.get(path, headers={"A2A-Version": "1.0"})).json(),
+                    pb.AgentCard(),
+                    ignore_unknown_fields=True,
+                )
                 verify(found)
                 found.description = "changed on the way"
                 with pytest.raises(InvalidSignaturesError):
@@ -61,13 +79,28 @@ def test_the_card_says_what_the_settings_say(run):
         app = a2a_app(scripted(says), card=settings, extensions=("https://x.example/ext",))
         async with serving(app) as url, ByHand(url) as client:
             card = (await client.http.get("/.well-known/agent-card.json")).json()
-            assert (card["name"], card["version"], card["provider"]["organization"]) == ("Named", "2.1", "Us")
-            assert {one["url"] for one in card["supportedInterfaces"]} == {"https://agents.example/base/a2a"}
+            assert (card["name"], card["version"], card["provider"]["organization"]) == (
+                "Named",
+                "2.1",
+                "Us",
+            )
+            assert {one["url"] for one in card["supportedInterfaces"]} == {
+                "https://agents.example/base/a2a"
+            }
             assert card["skills"][0]["inputModes"] == ["image/png"]
-            assert "https://x.example/ext" in [one["uri"] for one in card["capabilities"]["extensions"]]
-            assert (await client.call("SendStreamingMessage", {"message": message()}))["error"]["code"] == -32004
+            assert "https://x.example/ext" in [
+                one["uri"] for one in card["capabilities"]["extensions"]
+            ]
+            assert (await client.call("SendStreamingMessage", {"message": message()}))["error"][
+                "code"
+            ] == -32004
             assert (await client.call("SubscribeToTask", {"id": "x"}))["error"]["code"] == -32004
-            for media_type, taken in (("image/png", True), ("image/gif", True), ("TEXT/PLAIN; charset=utf-8", True), ("audio/wav", False)):
+            for media_type, taken in (
+                ("image/png", True),
+                ("image/gif", True),
+                ("TEXT/PLAIN; charset=utf-8", True),
+                ("audio/wav", False),
+            ):
                 answer = await client.send(parts=[{"text": "x", "mediaType": media_type}])
                 assert ("error" not in answer) is taken, media_type
                 if not taken:
@@ -87,13 +120,25 @@ def test_the_app_mounts_in_another(run, framework, with_lifespan):
             outer.mount("/agents/one", agent_app)
         else:
             outer = Starlette(routes=[Mount("/agents/one", agent_app)], lifespan=lifespan)
-        async with serving(outer) as url, httpx.AsyncClient(base_url=f"{url}/agents/one", headers={"A2A-Version": "1.0"}, trust_env=False) as http:
+        async with (
+            serving(outer) as url,
+            httpx.AsyncClient(
+                base_url=f"{url}/agents/one", headers={"A2A-Version": "1.0"}, trust_env=False
+            ) as http,
+        ):
             card = (await http.get("/.well-known/agent-card.json")).json()
             address = card["supportedInterfaces"][0]["url"]
             assert address == f"{url}/agents/one"
-            body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message()}}
+            body = {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "SendMessage",
+                "params": {"message": message()},
+            }
             assert "result" in (await http.post(f"{address}/", json=body)).json()
-            assert (await http.post(f"{address}/message:send", json={"message": message()})).status_code == 200
+            assert (
+                await http.post(f"{address}/message:send", json={"message": message()})
+            ).status_code == 200
             await agent_app.aclose()
 
     run(main())
@@ -121,5 +166,5 @@ def test_an_agent_without_description_is_refused_at_once():
 
 @pytest.mark.parametrize("agent", [object(), "agent", 7])
 def test_what_is_no_agent_is_refused_at_once(agent):
-    with pytest.raises(UsageError, match="give an agent"):
+    with pytest.raises(UsageError, match="pass an agent"):
         a2a_app(agent)

@@ -1,4 +1,6 @@
-"""Who may ask, and what belongs to whom: another's task, context and configuration are not found."""
+"""Who may ask, and what belongs to whom: another's task, context and configuration are not
+found.
+"""
 
 import time
 
@@ -8,11 +10,21 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from offbook.runtime import UsageError
+from offbook.runtime.a2a import (
+    AgentCardSettings,
+    ApiKeys,
+    Authenticator,
+    BearerTokens,
+    Principal,
+    WebhookPolicy,
+    a2a_app,
+)
 from tests.doubles.a2a import ByHand, message, scripted, serving, state_of
-from understudy.runtime import UsageError
-from understudy.runtime.a2a import AgentCardSettings, ApiKeys, Authenticator, BearerTokens, Principal, WebhookPolicy, a2a_app
 
-TOKENS = BearerTokens({"alices": "alice", "bobs": "bob", "fixed": Principal("alice", tenant="acme")})
+TOKENS = BearerTokens(
+    {"alices": "alice", "bobs": "bob", "fixed": Principal("alice", tenant="acme")}
+)
 
 
 async def asks(input, context):
@@ -32,10 +44,29 @@ def webhooks():
 
 def test_a_request_without_credentials_is_refused_and_told_how(run):
     async def main():
-        async with serving(a2a_app(scripted(asks), auth=TOKENS)) as url, httpx.AsyncClient(base_url=url, trust_env=False) as http:
-            for path, method in (("/a2a", "POST"), ("/a2a/", "POST"), ("/a2a/tasks", "GET"), ("/a2a/message:send", "POST"), ("/a2a/extendedAgentCard", "GET")):
-                for headers in ({}, bearer("wrong"), {"Authorization": "Basic YTpi"}, {"Authorization": "Bearer"}):
-                    answer = await http.request(method, path, headers={"A2A-Version": "1.0", **headers}, json={} if method == "POST" else None)
+        async with (
+            serving(a2a_app(scripted(asks), auth=TOKENS)) as url,
+            httpx.AsyncClient(base_url=url, trust_env=False) as http,
+        ):
+            for path, method in (
+                ("/a2a", "POST"),
+                ("/a2a/", "POST"),
+                ("/a2a/tasks", "GET"),
+                ("/a2a/message:send", "POST"),
+                ("/a2a/extendedAgentCard", "GET"),
+            ):
+                for headers in (
+                    {},
+                    bearer("wrong"),
+                    {"Authorization": "Basic YTpi"},
+                    {"Authorization": "Bearer"},
+                ):
+                    answer = await http.request(
+                        method,
+                        path,
+                        headers={"A2A-Version": "1.0", **headers},
+                        json={} if method == "POST" else None,
+                    )
                     assert answer.status_code == 401, (path, headers)
                     assert answer.headers["www-authenticate"].startswith("Bearer")
             assert (await http.get("/.well-known/agent-card.json")).status_code == 200
@@ -47,15 +78,28 @@ def test_the_card_says_who_may_ask_and_the_extended_card_is_not_public(run):
     card = AgentCardSettings(extended=AgentCardSettings(description="for those who know"))
 
     async def main():
-        async with serving(a2a_app(scripted(asks), auth=TOKENS, card=card)) as url, ByHand(url, bearer("alices")) as client:
-            public = (await client.http.get("/.well-known/agent-card.json", headers={"Authorization": ""})).json()
-            assert public["securitySchemes"] == {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}}
+        async with (
+            serving(a2a_app(scripted(asks), auth=TOKENS, card=card)) as url,
+            ByHand(url, bearer("alices")) as client,
+        ):
+            public = (
+                await client.http.get("/.well-known/agent-card.json", headers={"Authorization": ""})
+            ).json()
+            assert public["securitySchemes"] == {
+                "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}
+            }
             assert public["securityRequirements"] == [{"schemes": {"bearer": {}}}]
             assert public["capabilities"]["extendedAgentCard"] is True
             assert public["description"] != "for those who know"
-            assert (await client.http.get("/a2a/extendedAgentCard", headers={"Authorization": ""})).status_code == 401
-            assert (await client.http.get("/a2a/extendedAgentCard")).json()["description"] == "for those who know"
-            assert (await client.call("GetExtendedAgentCard", {}))["result"]["description"] == "for those who know"
+            assert (
+                await client.http.get("/a2a/extendedAgentCard", headers={"Authorization": ""})
+            ).status_code == 401
+            assert (await client.http.get("/a2a/extendedAgentCard")).json()[
+                "description"
+            ] == "for those who know"
+            assert (await client.call("GetExtendedAgentCard", {}))["result"][
+                "description"
+            ] == "for those who know"
 
     run(main())
 
@@ -97,12 +141,26 @@ def test_an_authenticator_that_fails_lets_nobody_in_and_says_nothing(run):
 
 def test_signed_tokens_are_taken_if_all_of_them_is_right(run):
     key, other = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     auth = Authenticator.jwt(
-        public, audience="us", issuer="them", algorithms=("ES256",), tenant_claim="org", openid_url="https://them/.well-known/openid-configuration"
+        public,
+        audience="us",
+        issuer="them",
+        algorithms=("ES256",),
+        tenant_claim="org",
+        openid_url="https://them/.well-known/openid-configuration",
     )
     now = int(time.time())
-    right = {"sub": "dora", "aud": "us", "iss": "them", "exp": now + 600, "org": "acme", "scope": "a b"}
+    right = {
+        "sub": "dora",
+        "aud": "us",
+        "iss": "them",
+        "exp": now + 600,
+        "org": "acme",
+        "scope": "a b",
+    }
 
     def signed(with_key=key, algorithm="ES256", **changes):
         claims = {name: value for name, value in {**right, **changes}.items() if value is not None}
@@ -132,17 +190,28 @@ def test_signed_tokens_are_taken_if_all_of_them_is_right(run):
 def test_what_belongs_to_another_owner_is_not_found(run):
     async def main():
         app = a2a_app(scripted(asks), auth=TOKENS, webhooks=webhooks())
-        async with serving(app) as url, ByHand(url, bearer("alices")) as alice, ByHand(url, bearer("bobs")) as bob:
+        async with (
+            serving(app) as url,
+            ByHand(url, bearer("alices")) as alice,
+            ByHand(url, bearer("bobs")) as bob,
+        ):
             task = await alice.send()
-            config = (await alice.call("CreateTaskPushNotificationConfig", {"taskId": task["id"], "id": "c", "url": "http://127.0.0.1:9/x"}))["result"]
+            config = (
+                await alice.call(
+                    "CreateTaskPushNotificationConfig",
+                    {"taskId": task["id"], "id": "c", "url": "http://127.0.0.1:9/x"},
+                )
+            )["result"]
             for method, params in (
                 ("GetTask", {"id": task["id"]}),
                 ("CancelTask", {"id": task["id"]}),
                 ("SubscribeToTask", {"id": task["id"]}),
                 ("SendMessage", {"message": message(taskId=task["id"])}),
                 ("SendStreamingMessage", {"message": message(taskId=task["id"])}),
-                ("SendMessage", {"message": message(contextId=task["contextId"])}),
-                ("CreateTaskPushNotificationConfig", {"taskId": task["id"], "url": "http://127.0.0.1:9/x"}),
+                (
+                    "CreateTaskPushNotificationConfig",
+                    {"taskId": task["id"], "url": "http://127.0.0.1:9/x"},
+                ),
                 ("GetTaskPushNotificationConfig", {"taskId": task["id"], "id": config["id"]}),
                 ("ListTaskPushNotificationConfigs", {"taskId": task["id"]}),
                 ("DeleteTaskPushNotificationConfig", {"taskId": task["id"], "id": config["id"]}),
@@ -150,10 +219,24 @@ def test_what_belongs_to_another_owner_is_not_found(run):
                 theirs = (await bob.call(method, params))["error"]
                 assert theirs["code"] == -32001, method
                 if method != "SendMessage":
-                    missing = (await bob.call(method, {**params, **({"id": "none"} if "id" in params and "taskId" not in params else {})})).get("error", {})
+                    missing = (
+                        await bob.call(
+                            method,
+                            {
+                                **params,
+                                **(
+                                    {"id": "none"}
+                                    if "id" in params and "taskId" not in params
+                                    else {}
+                                ),
+                            },
+                        )
+                    ).get("error", {})
                     assert missing.get("code") == -32001
             assert (await bob.call("ListTasks", {}))["result"]["totalSize"] == 0
-            assert (await bob.call("ListTasks", {"contextId": task["contextId"]}))["result"]["totalSize"] == 0
+            assert (await bob.call("ListTasks", {"contextId": task["contextId"]}))["result"][
+                "totalSize"
+            ] == 0
             assert state_of(await alice.get(task["id"])) == "INPUT_REQUIRED"
             assert state_of(await alice.send("x", taskId=task["id"])) == "COMPLETED"
             assert "error" not in await alice.send(contextId=task["contextId"])
@@ -161,19 +244,33 @@ def test_what_belongs_to_another_owner_is_not_found(run):
     run(main())
 
 
-def test_a_context_belongs_to_the_owner_that_has_named_it_first(run):
+def test_each_owner_has_contexts_of_its_own_whatever_others_call_theirs(run):
+    heard = []
+
+    async def play(input, context):
+        heard.append([said.text for said in input.messages])
+        yield "said"
+
     async def main():
-        async with serving(a2a_app(scripted(asks), auth=TOKENS)) as url, ByHand(url, bearer("alices")) as alice, ByHand(url, bearer("bobs")) as bob:
-            assert (await alice.send(contextId="trip"))["contextId"] == "trip"
-            assert (await bob.send(contextId="trip"))["error"]["code"] == -32001
-            assert (await alice.send(contextId="trip"))["contextId"] == "trip"
+        async with (
+            serving(a2a_app(scripted(play), auth=TOKENS)) as url,
+            ByHand(url, bearer("alices")) as alice,
+            ByHand(url, bearer("bobs")) as bob,
+        ):
+            for client, text in ((alice, "one"), (bob, "two"), (alice, "three"), (bob, "four")):
+                assert (await client.send(text, contextId="trip"))["contextId"] == "trip"
+        assert heard == [["one"], ["two"], ["one", "said", "three"], ["two", "said", "four"]]
 
     run(main())
 
 
 def test_tenants_are_apart_and_one_of_a_principals_own_is_fixed(run):
     async def main():
-        async with serving(a2a_app(scripted(asks), auth=TOKENS)) as url, ByHand(url, bearer("alices")) as alice, ByHand(url, bearer("fixed")) as fixed:
+        async with (
+            serving(a2a_app(scripted(asks), auth=TOKENS)) as url,
+            ByHand(url, bearer("alices")) as alice,
+            ByHand(url, bearer("fixed")) as fixed,
+        ):
             params = {"message": message(), "tenant": "north"}
             task = (await alice.call("SendMessage", params))["result"]["task"]
             assert (await alice.get(task["id"]))["error"]["code"] == -32001
@@ -184,13 +281,22 @@ def test_tenants_are_apart_and_one_of_a_principals_own_is_fixed(run):
             own = await fixed.send()
             assert (await fixed.get(own["id"], tenant="acme"))["id"] == own["id"]
             assert (await fixed.get(own["id"], tenant="north"))["error"]["code"] == -32001
-            assert (await alice.get(own["id"], tenant="acme"))["id"] == own["id"], "a subject is the same in its tenant, whoever names that"
+            assert (await alice.get(own["id"], tenant="acme"))["id"] == own["id"], (
+                "a subject is the same in its tenant, whoever names that"
+            )
 
     run(main())
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: BearerTokens({}), lambda: BearerTokens({" ": "a"}), lambda: ApiKeys("key"), lambda: Authenticator("x"), lambda: Principal("")]
+    "make",
+    [
+        lambda: BearerTokens({}),
+        lambda: BearerTokens({" ": "a"}),
+        lambda: ApiKeys("key"),
+        lambda: Authenticator("x"),
+        lambda: Principal(""),
+    ],
 )
 def test_what_can_let_nobody_in_is_refused_at_once(make):
     with pytest.raises(UsageError):
@@ -200,4 +306,6 @@ def test_what_can_let_nobody_in_is_refused_at_once(make):
 def test_tokens_are_kept_as_hashes_and_never_shown():
     auth = BearerTokens({"a-very-secret-token": "alice"})
     assert "a-very-secret-token" not in repr(auth)
-    assert "a-very-secret-token" not in repr(getattr(auth, "_check", None).__closure__[0].cell_contents.__closure__[0].cell_contents)
+    assert "a-very-secret-token" not in repr(
+        getattr(auth, "_check", None).__closure__[0].cell_contents.__closure__[0].cell_contents
+    )

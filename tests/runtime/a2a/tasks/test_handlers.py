@@ -1,12 +1,26 @@
-"""`handlers=`: a server without an agent: what handlers are given, what they may write and return, and how they are cancelled."""
+"""`handlers=`: a server without an agent: what handlers are given, what they may write and return,
+and how they are cancelled.
+"""
 
 import asyncio
 
 import pytest
 
+from offbook.runtime import UsageError
+from offbook.runtime.a2a import (
+    A2AMessage,
+    AgentCardSettings,
+    Artifact,
+    ArtifactUpdate,
+    Reject,
+    Status,
+    Task,
+    TaskState,
+    TaskStatus,
+    TextPart,
+    a2a_app,
+)
 from tests.doubles.a2a import ByHand, kind_of, serving, state_of, status_text, text_of
-from understudy.runtime import UsageError
-from understudy.runtime.a2a import A2AMessage, AgentCardSettings, Artifact, ArtifactUpdate, Reject, Status, Task, TaskState, TaskStatus, TextPart, a2a_app
 
 CARD = AgentCardSettings(name="By hand", description="Handlers without an agent.")
 
@@ -15,7 +29,10 @@ CARD = AgentCardSettings(name="By hand", description="Handlers without an agent.
 def served(run):
     def served(handlers, story, **options):
         async def main():
-            async with serving(a2a_app(handlers=handlers, card=CARD, **options)) as url, ByHand(url) as client:
+            async with (
+                serving(a2a_app(handlers=handlers, card=CARD, **options)) as url,
+                ByHand(url) as client,
+            ):
                 return await story(client)
 
         return run(main())
@@ -24,7 +41,9 @@ def served(run):
 
 
 class Seeds:
-    """The example of the text: it shows that it works, then an artifact with its last chunk; and it has a cancel handler."""
+    """The example of the text: it shows that it works, then an artifact with its last chunk; and it
+    has a cancel handler.
+    """
 
     def __init__(self):
         self.cancelled = []
@@ -47,8 +66,16 @@ def test_a_streaming_handler_shows_working_and_an_artifact_and_is_cancelled(serv
 
     async def story(client):
         events = await client.stream("this")
-        assert [kind_of(event) for event in events] == ["SUBMITTED", "WORKING", "WORKING", "artifact", "COMPLETED"]
-        assert text_of(await client.send("that")) == "processed that", "a handler that streams answers what does not stream, too"
+        assert [kind_of(event) for event in events] == [
+            "SUBMITTED",
+            "WORKING",
+            "WORKING",
+            "artifact",
+            "COMPLETED",
+        ]
+        assert text_of(await client.send("that")) == "processed that", (
+            "a handler that streams answers what does not stream, too"
+        )
         task = await client.send("wait", configuration={"returnImmediately": True})
         await handlers.begun.wait()
         canceled = (await client.call("CancelTask", {"id": task["id"]}))["result"]
@@ -70,7 +97,12 @@ def test_what_a_message_handler_returns_is_the_task(served):
                 case "status":
                     return TaskStatus(TaskState.INPUT_REQUIRED, A2AMessage.agent("which one?"))
                 case "task":
-                    return Task(request.task.id, request.task.context_id, TaskStatus(TaskState.COMPLETED), (Artifact("b", (TextPart("whole"),)),))
+                    return Task(
+                        request.task.id,
+                        request.task.context_id,
+                        TaskStatus(TaskState.COMPLETED),
+                        (Artifact("b", (TextPart("whole"),)),),
+                    )
                 case "reject":
                     return Reject("no")
                 case "working":
@@ -86,7 +118,10 @@ def test_what_a_message_handler_returns_is_the_task(served):
         assert (state_of(again), len(again["history"])) == ("COMPLETED", 3)
         assert text_of(await client.send("task")) == "whole"
         assert state_of(await client.send("reject")) == "REJECTED"
-        assert [state_of(await client.send(word)) for word in ("nothing", "working")] == ["COMPLETED", "COMPLETED"]
+        assert [state_of(await client.send(word)) for word in ("nothing", "working")] == [
+            "COMPLETED",
+            "COMPLETED",
+        ]
 
     served(Handlers(), story)
 
@@ -101,13 +136,20 @@ def test_a_handler_is_given_the_task_the_message_and_the_metadata(served):
     async def story(client):
         task = await client.send("hello", metadata={"trace": "x"})
         [request] = seen
-        assert (request.task.id, request.message.text, request.metadata) == (task["id"], "hello", {"trace": "x"})
+        assert (request.task.id, request.message.text, request.metadata) == (
+            task["id"],
+            "hello",
+            {"trace": "x"},
+        )
         assert [said.text for said in request.task.history] == ["hello"]
 
     served(Handlers(), story)
 
 
-@pytest.mark.parametrize("error", [ValueError("swordfish"), asyncio.CancelledError("swordfish"), SystemError("swordfish")])
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("swordfish"), asyncio.CancelledError("swordfish"), SystemError("swordfish")],
+)
 def test_a_handler_that_raises_has_failed_its_task_and_is_told_to_the_log(served, error, caplog):
     class Handlers:
         async def message(self, request):

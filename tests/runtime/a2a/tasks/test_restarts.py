@@ -1,13 +1,24 @@
-"""A server that ends, or is lost, with tasks in every state; two servers on one store; many tasks at once."""
+"""A server that ends, or is lost, with tasks in every state; two servers on one store; many tasks
+at once.
+"""
 
 import asyncio
 
 import pytest
 
-from tests.doubles.a2a import ByHand, kind_of, message, scripted, serving, state_of, status_text, text_of
-from understudy.runtime import MemoryStore, Runner
-from understudy.runtime.a2a import BearerTokens, a2a_app
-from understudy.runtime.a2a.tasks.eviction import evict
+from offbook.runtime import MemoryStore, Runner
+from offbook.runtime.a2a import BearerTokens, a2a_app
+from offbook.runtime.a2a.tasks.eviction import evict
+from tests.doubles.a2a import (
+    ByHand,
+    kind_of,
+    message,
+    scripted,
+    serving,
+    state_of,
+    status_text,
+    text_of,
+)
 
 LASTING = ["sqlite", "redis", "postgres"]
 STORES = ["memory", *LASTING]
@@ -33,16 +44,26 @@ def test_tasks_at_rest_are_there_after_a_restart_in_each_state(run, store_of, ki
         made = {}
         for process in range(2):
             own = store or store_of(kind, "one")
-            async with serving(a2a_app(scripted(many_ways), store=own)) as url, ByHand(url) as client:
+            async with (
+                serving(a2a_app(scripted(many_ways), store=own)) as url,
+                ByHand(url) as client,
+            ):
                 if not process:
                     made = {word: await client.send(word) for word in ("say", "ask", "fail")}
                     waiting = await client.send("ask")
-                    made["cancel"] = (await client.call("CancelTask", {"id": waiting["id"]}))["result"]
+                    made["cancel"] = (await client.call("CancelTask", {"id": waiting["id"]}))[
+                        "result"
+                    ]
                 else:
                     for word, task in made.items():
                         assert await client.get(task["id"]) == task, word
                     states = {word: state_of(task) for word, task in made.items()}
-                    assert states == {"say": "COMPLETED", "ask": "INPUT_REQUIRED", "fail": "FAILED", "cancel": "CANCELED"}
+                    assert states == {
+                        "say": "COMPLETED",
+                        "ask": "INPUT_REQUIRED",
+                        "fail": "FAILED",
+                        "cancel": "CANCELED",
+                    }
                     done = await client.send("yes", taskId=made["ask"]["id"])
                     assert (state_of(done), text_of(done)) == ("COMPLETED", "answered yes")
                     assert (await client.call("ListTasks", {}))["result"]["totalSize"] == 4
@@ -68,11 +89,17 @@ def test_a_task_that_was_at_work_is_continued_from_its_checkpoint(run, store_of,
     begun, second_life = asyncio.Event(), asyncio.Event()
 
     async def main():
-        async with serving(a2a_app(scripted(play), store=store_of(kind, "one"))) as url, ByHand(url) as client:
+        async with (
+            serving(a2a_app(scripted(play), store=store_of(kind, "one"))) as url,
+            ByHand(url) as client,
+        ):
             task = await client.send(configuration={"returnImmediately": True})
             await begun.wait()
         second_life.set()
-        async with serving(a2a_app(scripted(play), store=store_of(kind, "one"))) as url, ByHand(url) as client:
+        async with (
+            serving(a2a_app(scripted(play), store=store_of(kind, "one"))) as url,
+            ByHand(url) as client,
+        ):
             done = await client.until(task["id"], "COMPLETED", "FAILED")
             assert (state_of(done), text_of(done)) == ("COMPLETED", "one and two")
             assert steps == ["first"], "what was done is not done again"
@@ -98,7 +125,10 @@ def test_a_task_whose_run_is_gone_has_failed_with_the_server(run):
                         await begun.wait()
                     else:
                         failed = await client.until(task["id"], "FAILED", "COMPLETED")
-                        assert (state_of(failed), status_text(failed)) == ("FAILED", "server restarted")
+                        assert (state_of(failed), status_text(failed)) == (
+                            "FAILED",
+                            "server restarted",
+                        )
 
     run(main())
 
@@ -120,8 +150,15 @@ def test_two_servers_on_one_store_are_one(run, store_of, kind):
     async def main():
         first_store = store_of(kind, "one")
         second_store = first_store if kind == "memory" else store_of(kind, "one")
-        first, second = (a2a_app(scripted(play), store=store) for store in (first_store, second_store))
-        async with serving(first) as url, serving(second) as other, ByHand(url) as here, ByHand(other) as there:
+        first, second = (
+            a2a_app(scripted(play), store=store) for store in (first_store, second_store)
+        )
+        async with (
+            serving(first) as url,
+            serving(second) as other,
+            ByHand(url) as here,
+            ByHand(other) as there,
+        ):
             asked = await here.send("ask")
             assert state_of(await there.get(asked["id"])) == "INPUT_REQUIRED"
             assert text_of(await there.send("yes", taskId=asked["id"])) == "answered yes"
@@ -154,8 +191,15 @@ def test_a_task_that_another_server_works_on_can_be_cancelled(run, store_of, kin
     async def main():
         first_store = store_of(kind, "one")
         second_store = first_store if kind == "memory" else store_of(kind, "one")
-        first, second = (a2a_app(scripted(play), store=store) for store in (first_store, second_store))
-        async with serving(first) as url, serving(second) as other, ByHand(url) as here, ByHand(other) as there:
+        first, second = (
+            a2a_app(scripted(play), store=store) for store in (first_store, second_store)
+        )
+        async with (
+            serving(first) as url,
+            serving(second) as other,
+            ByHand(url) as here,
+            ByHand(other) as there,
+        ):
             task = await here.send(configuration={"returnImmediately": True})
             await begun.wait()
             answer = await there.call("CancelTask", {"id": task["id"]})
@@ -200,10 +244,15 @@ def test_a_thousand_tasks_at_once(run):
 def test_tasks_are_listed_by_pages_context_state_and_time(run):
     async def main():
         async with serving(a2a_app(scripted(many_ways))) as url, ByHand(url) as client:
-            made = [await client.send(word, contextId=f"c{number % 3}") for number, word in enumerate(["say", "ask", "say", "fail", "say", "ask", "say"])]
+            made = [
+                await client.send(word, contextId=f"c{number % 3}")
+                for number, word in enumerate(["say", "ask", "say", "fail", "say", "ask", "say"])
+            ]
             found, token = [], ""
             while True:
-                page = (await client.call("ListTasks", {"pageSize": 3, "pageToken": token}))["result"]
+                page = (await client.call("ListTasks", {"pageSize": 3, "pageToken": token}))[
+                    "result"
+                ]
                 found += page["tasks"]
                 token = page["nextPageToken"]
                 assert (page["totalSize"], page["pageSize"]) == (7, 3)
@@ -215,15 +264,30 @@ def test_tasks_are_listed_by_pages_context_state_and_time(run):
             assert all("artifacts" not in task for task in found)
 
             async def ids(**params):
-                return {task["id"] for task in (await client.call("ListTasks", params))["result"]["tasks"]}
+                return {
+                    task["id"]
+                    for task in (await client.call("ListTasks", params))["result"]["tasks"]
+                }
 
             assert await ids(contextId="c0") == {task["id"] for task in made[::3]}
             assert await ids(status="TASK_STATE_INPUT_REQUIRED") == {made[1]["id"], made[5]["id"]}
-            assert await ids(statusTimestampAfter=times[0]) <= {task["id"] for task in found if task["status"]["timestamp"] == times[0]}
+            assert await ids(statusTimestampAfter=times[0]) <= {
+                task["id"] for task in found if task["status"]["timestamp"] == times[0]
+            }
             assert await ids(statusTimestampAfter="2100-01-01T00:00:00Z") == set()
-            with_artifacts = (await client.call("ListTasks", {"includeArtifacts": True, "status": "TASK_STATE_COMPLETED"}))["result"]["tasks"]
+            with_artifacts = (
+                await client.call(
+                    "ListTasks", {"includeArtifacts": True, "status": "TASK_STATE_COMPLETED"}
+                )
+            )["result"]["tasks"]
             assert all(text_of(task) == "say" for task in with_artifacts)
-            for wrong in ({"pageSize": 0}, {"pageSize": 101}, {"pageToken": "nonsense"}, {"pageToken": "!!"}, {"historyLength": -1}):
+            for wrong in (
+                {"pageSize": 0},
+                {"pageSize": 101},
+                {"pageToken": "nonsense"},
+                {"pageToken": "!!"},
+                {"historyLength": -1},
+            ):
                 assert (await client.call("ListTasks", wrong))["error"]["code"] == -32602, wrong
 
     run(main())
@@ -237,9 +301,13 @@ def test_a_page_goes_on_where_the_last_one_ended_though_its_last_task_is_gone(ru
                 await client.send("say")
             page = (await client.call("ListTasks", {"pageSize": 2}))["result"]
             service = await app.service()
-            before = [task["id"] for task in (await client.call("ListTasks", {}))["result"]["tasks"]]
+            before = [
+                task["id"] for task in (await client.call("ListTasks", {}))["result"]["tasks"]
+            ]
             await service.access.delete(service.keys.task(page["tasks"][1]["id"]))
-            rest = (await client.call("ListTasks", {"pageSize": 2, "pageToken": page["nextPageToken"]}))["result"]["tasks"]
+            rest = (
+                await client.call("ListTasks", {"pageSize": 2, "pageToken": page["nextPageToken"]})
+            )["result"]["tasks"]
             assert [task["id"] for task in rest] == before[2:]
 
     run(main())
@@ -258,7 +326,9 @@ def test_tasks_are_forgotten_by_age_and_by_count_with_all_that_belongs_to_them(r
                 assert await evict(service, 1_000, 3) == 0
                 service.now = lambda: __import__("time").time() + 2_000
                 assert await evict(service, 1_000, 3) == 3
-                assert [key for key in await store.keys() if "a2a" in key] == [], "contexts and sessions go with their last task"
+                assert [key for key in await store.keys() if "a2a" in key] == [], (
+                    "contexts and sessions go with their last task"
+                )
 
     run(main())
 

@@ -8,11 +8,22 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import UnsupportedOperationError
 
-from tests.doubles.a2a import ByHand, kind_of, scripted, sdk_client, sdk_message, serving, state_of, status_text, text_of
+from offbook.runtime import SQLiteStore
+from offbook.runtime.a2a import ArtifactUpdate, Status, WebhookPolicy, a2a_app
+from tests.doubles.a2a import (
+    ByHand,
+    kind_of,
+    scripted,
+    sdk_client,
+    sdk_message,
+    serving,
+    state_of,
+    status_text,
+    text_of,
+)
 from tests.doubles.webhooks import Webhook
-from understudy.runtime import SQLiteStore
-from understudy.runtime.a2a import ArtifactUpdate, Status, WebhookPolicy, a2a_app
 
 
 @asynccontextmanager
@@ -49,7 +60,10 @@ def test_a_follow_up_after_a_restart_keeps_the_context_and_is_worked_on(run, tmp
         task = None
         for _process in range(2):
             store = SQLiteStore(tmp_path / "tasks.db")
-            async with talking(a2a_app(scripted(asks), store=store), streaming=False) as (client, _):
+            async with talking(a2a_app(scripted(asks), store=store), streaming=False) as (
+                client,
+                _,
+            ):
                 request = sdk_message("x", **({} if task is None else {"task_id": task.id}))
                 [response] = await all_of(client.send_message(request))
                 assert task is None or response.task.context_id == task.context_id
@@ -60,7 +74,7 @@ def test_a_follow_up_after_a_restart_keeps_the_context_and_is_worked_on(run, tmp
     run(main())
 
 
-def test_a_second_message_to_a_working_task_waits_its_turn(run):
+def test_a_second_message_to_a_working_task_waits_its_turn_and_answers_nothing_asked_since(run):
     gate, begun = asyncio.Event(), asyncio.Event()
 
     async def play(input, context):
@@ -76,16 +90,20 @@ def test_a_second_message_to_a_working_task_waits_its_turn(run):
             async with hand:
                 task = await hand.send(configuration={"returnImmediately": True})
                 await begun.wait()
-                second = asyncio.create_task(all_of(client.send_message(sdk_message("mine", task_id=task["id"]))))
+                second = asyncio.create_task(
+                    all_of(client.send_message(sdk_message("mine", task_id=task["id"])))
+                )
                 third = asyncio.create_task(hand.send("late", taskId=task["id"]))
                 while len((await hand.get(task["id"]))["history"]) < 1:
                     await asyncio.sleep(0)
                 gate.set()
-                [answer] = await second
-                assert answer.task.status.state == pb.TASK_STATE_COMPLETED
-                assert "".join(part.text for part in answer.task.artifacts[0].parts) == "second had mine"
-                refused = await third  # it comes to a task that has ended meanwhile
-                assert refused["error"]["code"] == -32004
+                with pytest.raises(UnsupportedOperationError, match="asked something since"):
+                    await second
+                assert (await third)["error"]["code"] == -32004
+                assert state_of(await hand.get(task["id"])) == "INPUT_REQUIRED"
+                done = await hand.send("mine", taskId=task["id"])
+                assert (state_of(done), text_of(done)) == ("COMPLETED", "second had mine")
+                assert (await hand.send("late", taskId=task["id"]))["error"]["code"] == -32004
 
     run(main())
 
@@ -99,19 +117,27 @@ def test_a_webhook_that_takes_its_time_does_not_delay_the_events(run):
     async def main():
         held = asyncio.Event()
         async with Webhook(hold=held) as hook:
-            app = a2a_app(scripted(play), webhooks=WebhookPolicy(allow_http=True, allow_private=True))
+            app = a2a_app(
+                scripted(play), webhooks=WebhookPolicy(allow_http=True, allow_private=True)
+            )
             async with serving(app) as url, ByHand(url) as client:
                 params = {
                     "message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]},
                     "configuration": {"taskPushNotificationConfig": {"url": hook.url}},
                 }
                 async with client.streaming("SendStreamingMessage", params) as events:
-                    kinds = [kind_of(event) async for event in events]  # while not one call of the webhook has been answered
+                    kinds = [
+                        kind_of(event) async for event in events
+                    ]  # while not one call of the webhook has been answered
                 assert kinds[-1] == "COMPLETED"
                 assert len(hook.calls) <= 1
                 held.set()
                 await hook.until(10)
-            numbers = [status_text(call["statusUpdate"]) for call in hook.calls if status_text(call.get("statusUpdate", {"status": {}}))]
+            numbers = [
+                status_text(call["statusUpdate"])
+                for call in hook.calls
+                if status_text(call.get("statusUpdate", {"status": {}}))
+            ]
             assert numbers == [f"step {number}" for number in range(6)]
             assert state_of(hook.calls[-1]) == "COMPLETED"
 
@@ -143,8 +169,14 @@ def test_what_is_wrong_inside_the_server_does_not_reach_a_client_either(run, mon
                 raise OSError("disk /dev/swordfish is full")
 
             monkeypatch.setattr(service.access.store, "get", broken)
-            for method, params in (("GetTask", {"id": "x"}), ("CancelTask", {"id": "x"}), ("SubscribeToTask", {"id": "x"})):
-                answer = await client.http.post("/a2a", json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+            for method, params in (
+                ("GetTask", {"id": "x"}),
+                ("CancelTask", {"id": "x"}),
+                ("SubscribeToTask", {"id": "x"}),
+            ):
+                answer = await client.http.post(
+                    "/a2a", json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                )
                 assert "swordfish" not in answer.text
                 assert answer.json()["error"]["code"] == -32603
             for path in ("/a2a/tasks/x", "/a2a/tasks/x:subscribe"):
@@ -154,7 +186,9 @@ def test_what_is_wrong_inside_the_server_does_not_reach_a_client_either(run, mon
     run(main())
 
 
-def test_a_subscriber_that_does_not_read_is_neither_cut_off_silently_nor_buffered_without_bound(run):
+def test_a_subscriber_that_does_not_read_is_neither_cut_off_silently_nor_buffered_without_bound(
+    run,
+):
     count, size = 2_000, 2_000
 
     async def play(input, context):
@@ -164,18 +198,26 @@ def test_a_subscriber_that_does_not_read_is_neither_cut_off_silently_nor_buffere
     async def main():
         app = a2a_app(scripted(play))
         async with serving(app) as url, ByHand(url) as client:
-            # A reader that never reads: its socket fills up, and then nothing is taken from the server any more.
+            # A reader that never reads: its socket fills up, and then nothing is taken from the
+            # server any more.
             host, port = url.removeprefix("http://").split(":")
             reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
             body = b'{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}}'
-            head = f"POST /a2a HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\nContent-Length: {len(body)}\r\n\r\n"
+            head = (
+                "POST /a2a HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                f"application/json\r\nA2A-Version: 1.0\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
             writer.write(head.encode() + body)
             await reader.readuntil(b"\r\n\r\n")
             service = await app.service()
             most = 0
             while True:
-                tasks = (await client.call("ListTasks", {"includeArtifacts": False}))["result"]["tasks"]
-                most = max(most, *(waiting for actor in service.actors() for waiting in actor.waiting()), 0)
+                tasks = (await client.call("ListTasks", {"includeArtifacts": False}))["result"][
+                    "tasks"
+                ]
+                most = max(
+                    most, *(waiting for actor in service.actors() for waiting in actor.waiting()), 0
+                )
                 if tasks and state_of(tasks[0]) == "COMPLETED":
                     break
                 await asyncio.sleep(0.01)
@@ -194,15 +236,34 @@ def test_refused_messages_leave_no_task_behind(run):
                 {"parts": []},
                 {"parts": [{}]},
                 {"parts": [{"text": "x", "mediaType": "application/x-strange"}]},
-                {"parts": [{"data": {"n": 1}}], "metadata": {"deep": [1e308, {"x": None}]}, "role": "ROLE_AGENT"},
+                {
+                    "parts": [{"data": {"n": 1}}],
+                    "metadata": {"deep": [1e308, {"x": None}]},
+                    "role": "ROLE_AGENT",
+                },
                 {"taskId": "none-such"},
                 {"messageId": ""},
             ]
             for fields in bad:
-                answer = await client.call("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}], **fields}})
+                answer = await client.call(
+                    "SendMessage",
+                    {
+                        "message": {
+                            "messageId": "m",
+                            "role": "ROLE_USER",
+                            "parts": [{"text": "x"}],
+                            **fields,
+                        }
+                    },
+                )
                 assert "error" in answer, fields
             assert (await client.call("SendMessage", {}))["error"]["code"] == -32602
-            assert (await client.call("ListTasks", {}))["result"] == {"tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0}
+            assert (await client.call("ListTasks", {}))["result"] == {
+                "tasks": [],
+                "nextPageToken": "",
+                "pageSize": 50,
+                "totalSize": 0,
+            }
 
     run(main())
 
@@ -232,8 +293,12 @@ def test_the_sdks_client_sends_streams_gets_lists_and_cancels(run, binding):
             task_id = events[0].task.id
             assert events[-1].status_update.status.state == pb.TASK_STATE_INPUT_REQUIRED
             assert (await client.get_task(pb.GetTaskRequest(id=task_id))).id == task_id
-            assert [task.id for task in (await client.list_tasks(pb.ListTasksRequest())).tasks] == [task_id]
-            assert (await client.cancel_task(pb.CancelTaskRequest(id=task_id))).status.state == pb.TASK_STATE_CANCELED
+            assert [task.id for task in (await client.list_tasks(pb.ListTasksRequest())).tasks] == [
+                task_id
+            ]
+            assert (
+                await client.cancel_task(pb.CancelTaskRequest(id=task_id))
+            ).status.state == pb.TASK_STATE_CANCELED
 
     run(main())
 

@@ -5,12 +5,22 @@ import itertools
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from understudy.runtime.a2a.tasks.keys import TaskKeys
-from understudy.runtime.a2a.tasks.owner import Owner
-from understudy.runtime.a2a.tasks.states import TERMINAL, may_follow
-from understudy.runtime.a2a.tasks.task_log import StoredTask, TaskLog, read_task
+from offbook.runtime.a2a.tasks.keys import TaskKeys
+from offbook.runtime.a2a.tasks.owner import Owner
+from offbook.runtime.a2a.tasks.states import TERMINAL, may_follow
+from offbook.runtime.a2a.tasks.task_log import StoredTask, TaskLog, read_task
 
-STATES = ("SUBMITTED", "WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED", "COMPLETED", "FAILED", "CANCELED", "REJECTED", "UNSPECIFIED")
+STATES = (
+    "SUBMITTED",
+    "WORKING",
+    "INPUT_REQUIRED",
+    "AUTH_REQUIRED",
+    "COMPLETED",
+    "FAILED",
+    "CANCELED",
+    "REJECTED",
+    "UNSPECIFIED",
+)
 ENDS = {"COMPLETED", "FAILED", "CANCELED", "REJECTED"}
 PAUSES = {"INPUT_REQUIRED", "AUTH_REQUIRED"}
 ALLOWED = {
@@ -48,7 +58,9 @@ def test_which_state_may_follow_which(state, following):
 
 def test_there_is_no_way_out_of_a_terminal_state():
     assert {pb.TaskState.Name(state).removeprefix("TASK_STATE_") for state in TERMINAL} == ENDS
-    assert not any(may_follow(state, number(following)) for state in TERMINAL for following in STATES)
+    assert not any(
+        may_follow(state, number(following)) for state in TERMINAL for following in STATES
+    )
 
 
 def test_each_change_has_a_number_and_metadata_does_not_stick():
@@ -77,9 +89,17 @@ def test_time_never_goes_back():
 def test_a_task_is_read_as_it_was_written():
     log = log_in("SUBMITTED")
     log.status(number("WORKING"), 1.5)
-    log.status(number("INPUT_REQUIRED"), 2.5, pb.Message(message_id="q", role=pb.ROLE_AGENT, parts=[pb.Part(text="?")]))
+    log.status(
+        number("INPUT_REQUIRED"),
+        2.5,
+        pb.Message(message_id="q", role=pb.ROLE_AGENT, parts=[pb.Part(text="?")]),
+    )
     log.kept.run_id, log.kept.checkpoint_id, log.kept.pending = "run", "checkpoint", {"i": True}
-    value = next(write.value for write in log.writes() if write.key == TaskKeys("agent").task("t") and hasattr(write, "value"))
+    value = next(
+        write.value
+        for write in log.writes()
+        if write.key == TaskKeys("agent").task("t") and hasattr(write, "value")
+    )
     again = read_task(TaskKeys("agent"), value)
     assert again.task == log.task
     assert again.kept == log.kept
@@ -88,7 +108,11 @@ def test_a_task_is_read_as_it_was_written():
 
 def test_the_question_becomes_history_when_it_is_answered():
     log = log_in("WORKING")
-    log.status(number("INPUT_REQUIRED"), 1.0, pb.Message(message_id="q", role=pb.ROLE_AGENT, parts=[pb.Part(text="?")]))
+    log.status(
+        number("INPUT_REQUIRED"),
+        1.0,
+        pb.Message(message_id="q", role=pb.ROLE_AGENT, parts=[pb.Part(text="?")]),
+    )
     log.said(pb.Message(message_id="a", role=pb.ROLE_USER, parts=[pb.Part(text="!")]))
     log.status(number("WORKING"), 2.0)
     assert [said.message_id for said in log.task.history] == ["q", "a"]

@@ -1,14 +1,33 @@
-"""A task over several messages, over real HTTP: what it asks and how it is answered, its context, its history, what is streamed, what may be said beside."""
+"""A task over several messages, over real HTTP: what it asks and how it is answered, its context,
+its history, what is streamed, what may be said beside.
+"""
 
 import asyncio
 
 import pytest
 from pydantic import BaseModel
 
-from tests.doubles.a2a import ByHand, kind_of, message, scripted, serving, state_of, status_text, text_of
-from understudy.actors import ChatModelAgent, tool
-from understudy.runtime import AgentEvent, MemoryStore, Message, Options, Runner, ScriptedModel, ToolCalls
-from understudy.runtime.a2a import AuthRequired, Task, TaskState, TaskStatus, a2a_app
+from offbook.actors import ChatModelAgent, tool
+from offbook.runtime import (
+    AgentEvent,
+    MemoryStore,
+    Message,
+    Options,
+    Runner,
+    ScriptedModel,
+    ToolCalls,
+)
+from offbook.runtime.a2a import AuthRequired, Task, TaskState, TaskStatus, a2a_app
+from tests.doubles.a2a import (
+    ByHand,
+    kind_of,
+    message,
+    scripted,
+    serving,
+    state_of,
+    status_text,
+    text_of,
+)
 
 
 @pytest.fixture
@@ -43,7 +62,11 @@ def test_an_interrupt_asks_its_client_and_a_message_to_the_task_answers(served):
         assert data["data"]["interruptId"]
         done = await client.send("blue", taskId=task["id"])
         assert (state_of(done), text_of(done)) == ("COMPLETED", "painted blue")
-        assert [said["role"] for said in done["history"]] == ["ROLE_USER", "ROLE_AGENT", "ROLE_USER"]
+        assert [said["role"] for said in done["history"]] == [
+            "ROLE_USER",
+            "ROLE_AGENT",
+            "ROLE_USER",
+        ]
 
     served(asks, story)
 
@@ -52,10 +75,14 @@ def test_an_answer_may_name_its_interrupt(served):
     async def story(client):
         task = await client.send("paint")
         name = task["status"]["message"]["parts"][1]["data"]["interruptId"]
-        wrong = await client.send(taskId=task["id"], parts=[{"data": {"interruptId": "nothing", "answer": "red"}}])
+        wrong = await client.send(
+            taskId=task["id"], parts=[{"data": {"interruptId": "nothing", "answer": "red"}}]
+        )
         assert wrong["error"]["code"] == -32602
         assert state_of(await client.get(task["id"])) == "INPUT_REQUIRED"
-        done = await client.send(taskId=task["id"], parts=[{"data": {"interruptId": name, "answer": "red"}}])
+        done = await client.send(
+            taskId=task["id"], parts=[{"data": {"interruptId": name, "answer": "red"}}]
+        )
         assert text_of(done) == "painted red"
 
     served(asks, story)
@@ -98,8 +125,12 @@ def test_a_tool_that_needs_approval_is_approved_over_the_wire(run):
         return "dropped"
 
     async def main():
-        model = ScriptedModel([ToolCalls(("drop_table", {"name": "users"})), Message.assistant("It is done.")])
-        agent = ChatModelAgent(name="dba", description="Looks after tables.", model=model, tools=[drop_table])
+        model = ScriptedModel(
+            [ToolCalls(("drop_table", {"name": "users"})), Message.assistant("It is done.")]
+        )
+        agent = ChatModelAgent(
+            name="dba", description="Looks after tables.", model=model, tools=[drop_table]
+        )
         async with serving(a2a_app(agent)) as url, ByHand(url) as client:
             task = await client.send("drop it")
             assert state_of(task) == "INPUT_REQUIRED"
@@ -108,7 +139,11 @@ def test_a_tool_that_needs_approval_is_approved_over_the_wire(run):
             assert unclear["error"]["code"] == -32602
             assert called == []
             done = await client.send("approve", taskId=task["id"])
-            assert (state_of(done), text_of(done), called) == ("COMPLETED", "It is done.", ["users"])
+            assert (state_of(done), text_of(done), called) == (
+                "COMPLETED",
+                "It is done.",
+                ["users"],
+            )
 
     run(main())
 
@@ -123,7 +158,9 @@ def test_structured_output_is_a_data_part(run):
         agent = ChatModelAgent(name="a", description="d", model=model, output_type=Answer)
         async with serving(a2a_app(agent)) as url, ByHand(url) as client:
             task = await client.send()
-            assert task["artifacts"][0]["parts"] == [{"data": {"colour": "red", "count": 3}, "mediaType": "application/json"}]
+            assert task["artifacts"][0]["parts"] == [
+                {"data": {"colour": "red", "count": 3}, "mediaType": "application/json"}
+            ]
 
     run(main())
 
@@ -138,24 +175,36 @@ def test_what_a_model_streams_is_pieces_of_one_artifact(run):
             assert len({piece["artifact"]["artifactId"] for piece in pieces}) == 1
             assert not pieces[0].get("append", False)
             assert all(piece["append"] for piece in pieces[1:])
-            assert [piece.get("lastChunk", False) for piece in pieces] == [False] * (len(pieces) - 1) + [True]
-            assert "".join(piece["artifact"]["parts"][0]["text"] for piece in pieces) == "a long answer in many words"
+            assert [piece.get("lastChunk", False) for piece in pieces] == [False] * (
+                len(pieces) - 1
+            ) + [True]
+            assert (
+                "".join(piece["artifact"]["parts"][0]["text"] for piece in pieces)
+                == "a long answer in many words"
+            )
             task = await client.get(events[0]["task"]["id"])
-            assert [part["text"] for part in task["artifacts"][0]["parts"]] == ["a long answer in many words"]
+            assert [part["text"] for part in task["artifacts"][0]["parts"]] == [
+                "a long answer in many words"
+            ]
 
     run(main())
 
 
 def test_a_context_is_a_session(run):
     async def main():
-        model = ScriptedModel([Message.assistant("hello"), Message.assistant("again"), Message.assistant("else")])
+        model = ScriptedModel(
+            [Message.assistant("hello"), Message.assistant("again"), Message.assistant("else")]
+        )
         agent = ChatModelAgent(name="a", description="d", model=model)
         async with serving(a2a_app(agent)) as url, ByHand(url) as client:
             first = await client.send("one")
             second = await client.send("two", contextId=first["contextId"])
             assert second["contextId"] == first["contextId"]
             await client.send("three")
-        asked = [[message.text for message in request.messages if message.role != "system"] for request in model.requests]
+        asked = [
+            [message.text for message in request.messages if message.role != "system"]
+            for request in model.requests
+        ]
         assert asked == [["one"], ["one", "hello", "two"], ["three"]]
 
     run(main())
@@ -195,7 +244,14 @@ def test_consolidate_says_what_the_task_is_at_the_end_of_a_turn(served):
 
     def consolidate(task, events, error):
         seen.append((len(events), error))
-        return Task(task.id, task.context_id, TaskStatus(TaskState.COMPLETED), (), task.history, {"made": "by hand"})
+        return Task(
+            task.id,
+            task.context_id,
+            TaskStatus(TaskState.COMPLETED),
+            (),
+            task.history,
+            {"made": "by hand"},
+        )
 
     async def play(input, context):
         yield "an artifact"
@@ -226,22 +282,33 @@ def test_ids_are_made_by_who_serves(served):
 
 
 def test_what_happens_inside_is_shown_to_those_that_ask_for_the_extension(run):
-    extension = "https://understudy.dev/a2a/steps/v1"
+    extension = "https://offbook.dev/a2a/steps/v1"
 
     @tool
     def look(place: str) -> str:
         return f"nothing in {place}"
 
     async def main():
-        model = ScriptedModel([ToolCalls(("look", {"place": "attic"})), Message.assistant("No.")] * 2)
+        model = ScriptedModel(
+            [ToolCalls(("look", {"place": "attic"})), Message.assistant("No.")] * 2
+        )
         agent = ChatModelAgent(name="a", description="d", model=model, tools=[look])
         async with serving(a2a_app(agent)) as url, ByHand(url) as client:
             assert "attic" not in str(await client.stream())
             params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}}
-            async with client.streaming("SendStreamingMessage", params, headers={"A2A-Extensions": extension}) as events:
+            async with client.streaming(
+                "SendStreamingMessage", params, headers={"A2A-Extensions": extension}
+            ) as events:
                 shown = [event async for event in events]
-            steps = [event["statusUpdate"]["metadata"][extension] for event in shown if event.get("statusUpdate", {}).get("metadata")]
-            assert [next(iter(set(step) - {"agent"})) for step in steps] == ["toolCall", "toolResult"]
+            steps = [
+                event["statusUpdate"]["metadata"][extension]
+                for event in shown
+                if event.get("statusUpdate", {}).get("metadata")
+            ]
+            assert [next(iter(set(step) - {"agent"})) for step in steps] == [
+                "toolCall",
+                "toolResult",
+            ]
             task = await client.get(shown[0]["task"]["id"])
             assert "attic" not in str(task), "status metadata does not stick to the task"
 
@@ -326,7 +393,9 @@ def test_who_subscribes_in_the_middle_of_an_answer_gets_the_task_as_it_is(served
 
     async def story(client):
         task = await client.send()
-        answer = await client.send("x", taskId=task["id"], configuration={"returnImmediately": True})
+        answer = await client.send(
+            "x", taskId=task["id"], configuration={"returnImmediately": True}
+        )
         await begun.wait()
         async with client.streaming("SubscribeToTask", {"id": task["id"]}) as events:
             first = await anext(events)
@@ -352,7 +421,12 @@ def test_a_stream_that_answers_shows_the_task_and_what_follows(served):
     async def story(client):
         task = await client.send("paint")
         events = await client.stream("blue", taskId=task["id"])
-        assert [kind_of(event) for event in events] == ["INPUT_REQUIRED", "WORKING", "artifact", "COMPLETED"]
+        assert [kind_of(event) for event in events] == [
+            "INPUT_REQUIRED",
+            "WORKING",
+            "artifact",
+            "COMPLETED",
+        ]
         assert "task" in events[0]
 
     served(asks, story)

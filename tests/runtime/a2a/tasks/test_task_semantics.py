@@ -1,11 +1,22 @@
-"""What a task of a served agent does, over real HTTP: its states, its artifacts, its history, what it asks and what it is told."""
+"""What a task of a served agent does, over real HTTP: its states, its artifacts, its history, what
+it asks and what it is told.
+"""
 
 import asyncio
 
 import pytest
 
+from offbook.runtime.a2a import (
+    AgentCardSettings,
+    ArtifactUpdate,
+    DataPart,
+    FilePart,
+    Reject,
+    Reply,
+    Status,
+    a2a_app,
+)
 from tests.doubles.a2a import ByHand, kind_of, scripted, serving, state_of, status_text, text_of
-from understudy.runtime.a2a import AgentCardSettings, ArtifactUpdate, DataPart, FilePart, Reject, Reply, Status, a2a_app
 
 
 @pytest.fixture
@@ -46,7 +57,14 @@ def test_a_stream_is_the_task_first_and_then_what_follows(served):
 
     async def story(client):
         events = await client.stream()
-        assert [kind_of(event) for event in events] == ["SUBMITTED", "WORKING", "artifact", "WORKING", "artifact", "COMPLETED"]
+        assert [kind_of(event) for event in events] == [
+            "SUBMITTED",
+            "WORKING",
+            "artifact",
+            "WORKING",
+            "artifact",
+            "COMPLETED",
+        ]
         assert "task" in events[0]
         assert status_text(events[3]["statusUpdate"]) == "still at it"
 
@@ -72,7 +90,13 @@ def test_a_reply_that_comes_after_something_else_is_an_artifact(served):
         yield Reply("then")
 
     async def story(client):
-        assert [kind_of(event) for event in await client.stream()] == ["SUBMITTED", "WORKING", "artifact", "artifact", "COMPLETED"]
+        assert [kind_of(event) for event in await client.stream()] == [
+            "SUBMITTED",
+            "WORKING",
+            "artifact",
+            "artifact",
+            "COMPLETED",
+        ]
 
     served(play, story)
 
@@ -95,14 +119,26 @@ def test_artifacts_hold_text_data_and_files(served):
         yield ArtifactUpdate("text", "words")
         yield ArtifactUpdate("data", DataPart({"n": 42, "deep": [1, {"x": None}]}))
         yield ArtifactUpdate("bytes", FilePart(data=b"abc", media_type="text/plain", name="a.txt"))
-        yield ArtifactUpdate("link", FilePart("https://example.com/a.txt", media_type="text/plain", name="a.txt"))
+        yield ArtifactUpdate(
+            "link", FilePart("https://example.com/a.txt", media_type="text/plain", name="a.txt")
+        )
 
     async def story(client):
-        parts = {artifact["name"]: artifact["parts"][0] for artifact in (await client.send())["artifacts"]}
+        parts = {
+            artifact["name"]: artifact["parts"][0]
+            for artifact in (await client.send())["artifacts"]
+        }
         assert parts["text"] == {"text": "words"}
-        assert parts["data"] == {"data": {"n": 42, "deep": [1, {"x": None}]}, "mediaType": "application/json"}
+        assert parts["data"] == {
+            "data": {"n": 42, "deep": [1, {"x": None}]},
+            "mediaType": "application/json",
+        }
         assert parts["bytes"] == {"raw": "YWJj", "filename": "a.txt", "mediaType": "text/plain"}
-        assert parts["link"] == {"url": "https://example.com/a.txt", "filename": "a.txt", "mediaType": "text/plain"}
+        assert parts["link"] == {
+            "url": "https://example.com/a.txt",
+            "filename": "a.txt",
+            "mediaType": "text/plain",
+        }
 
     served(play, story)
 
@@ -113,7 +149,9 @@ def test_the_first_piece_of_an_artifact_never_appends(served):
         yield ArtifactUpdate("a", "two", append=True)
 
     async def story(client):
-        pieces = [event["artifactUpdate"] for event in await client.stream() if "artifactUpdate" in event]
+        pieces = [
+            event["artifactUpdate"] for event in await client.stream() if "artifactUpdate" in event
+        ]
         assert [piece.get("append", False) for piece in pieces] == [False, True]
         assert [piece.get("lastChunk", False) for piece in pieces] == [False, True]
         assert pieces[0]["artifact"]["artifactId"] == pieces[1]["artifact"]["artifactId"]
@@ -149,7 +187,7 @@ def test_raw_exception_texts_never_reach_a_client(served):
 
 
 def test_a_handler_that_does_not_stop_is_cut_off(run, monkeypatch):
-    monkeypatch.setattr("understudy.runtime.a2a.tasks.task_actor.CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr("offbook.runtime.a2a.tasks.task_actor.CANCEL_SECONDS", 0.2)
     begun, gate = asyncio.Event(), asyncio.Event()
 
     class Stubborn:

@@ -1,4 +1,6 @@
-"""What the tests of the wire share: both ways to a provider, and servers that write bytes as a test says."""
+"""What the tests of the wire share: both ways to a provider, and servers that write bytes as a test
+says.
+"""
 
 import ssl
 from pathlib import Path

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import dataclasses
 import json
 import pickle
 
@@ -10,18 +9,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offbook.runtime.codec import pack, unpack
+from offbook.runtime.data.chat import AudioPart, FilePart, ImagePart, Message, TextPart, ToolCall
+from offbook.runtime.models import (
+    ModelRequest,
+    ModelSettings,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    OutputSchema,
+    ToolSpec,
+)
+from offbook.runtime.models.openai_chat_request import chat_items, chat_request
+from offbook.runtime.models.openai_model import OpenAIModel
+from offbook.runtime.models.openai_responses_request import responses_items, responses_request
+from offbook.runtime.models.wire import body
 from tests.programs import openai_wire as wire
-from understudy.runtime.codec import pack, unpack
-from understudy.runtime.data.chat import AudioPart, FilePart, ImagePart, Message, TextPart, ToolCall
-from understudy.runtime.errors import UsageError
-from understudy.runtime.models import ModelRequest, ModelSettings, OpenAIChatModel, OpenAIResponsesModel, OutputSchema, ToolSpec
-from understudy.runtime.models.openai_chat_request import chat_items, chat_request
-from understudy.runtime.models.openai_model import OpenAIModel
-from understudy.runtime.models.openai_responses_request import responses_items, responses_request
-from understudy.runtime.models.wire import body
 
 KINDS = (OpenAIChatModel, OpenAIResponsesModel)
-STRICT = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
+STRICT = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 parts = st.one_of(
@@ -31,12 +41,20 @@ parts = st.one_of(
     st.just(FilePart(data=b"pdf", media_type="application/pdf", name="a.pdf")),
 )
 contents = st.one_of(texts, st.lists(parts, max_size=3).map(tuple))
-calls = st.lists(st.builds(ToolCall, texts, texts, st.sampled_from(["", "{}", '{"x":"ü"}'])), max_size=2).map(tuple)
+calls = st.lists(
+    st.builds(ToolCall, texts, texts, st.sampled_from(["", "{}", '{"x":"ü"}'])), max_size=2
+).map(tuple)
 messages = st.one_of(
     st.builds(Message, st.just("system"), contents),
     st.builds(Message, st.just("user"), contents),
     st.builds(Message, st.just("assistant"), contents, calls, refusal=st.one_of(st.none(), texts)),
-    st.builds(Message, st.just("tool"), contents, tool_call_id=texts, tool_name=st.one_of(st.none(), texts)),
+    st.builds(
+        Message,
+        st.just("tool"),
+        contents,
+        tool_call_id=texts,
+        tool_name=st.one_of(st.none(), texts),
+    ),
 )
 
 
@@ -45,18 +63,41 @@ messages = st.one_of(
 def test_messages_are_written_as_the_client_writes_them(said):
     request = ModelRequest(tuple(said))
     for _ in range(2):  # as they are written first, and as they are kept
-        assert [json.loads(item) for item in chat_items(said)] == chat_request("m", request, ModelSettings(), is_openai=True)["messages"]
-        assert json.loads(b"[" + b",".join(responses_items(said)) + b"]") == responses_request("m", request, ModelSettings())["input"]
+        assert [json.loads(item) for item in chat_items(said)] == chat_request(
+            "m", request, ModelSettings(), is_openai=True
+        )["messages"]
+        assert (
+            json.loads(b"[" + b",".join(responses_items(said)) + b"]")
+            == responses_request("m", request, ModelSettings())["input"]
+        )
 
 
 REQUESTS = [
     {},
-    {"settings": ModelSettings(temperature=0.5, top_p=0.1, max_tokens=7, parallel_tool_calls=False, reasoning_effort="low")},
+    {
+        "settings": ModelSettings(
+            temperature=0.5,
+            top_p=0.1,
+            max_tokens=7,
+            parallel_tool_calls=False,
+            reasoning_effort="low",
+        )
+    },
     {"settings": ModelSettings(extra={"top_k": 3, "metadata": {"a": [1, None]}})},
-    {"tools": (ToolSpec("weather", "tells it", STRICT), ToolSpec("bare")), "tool_choice": "weather"},
-    {"tools": (ToolSpec("weather", "tells it", STRICT),), "settings": ModelSettings(tool_choice="required")},
+    {
+        "tools": (ToolSpec("weather", "tells it", STRICT), ToolSpec("bare")),
+        "tool_choice": "weather",
+    },
+    {
+        "tools": (ToolSpec("weather", "tells it", STRICT),),
+        "settings": ModelSettings(tool_choice="required"),
+    },
     {"output_schema": OutputSchema("City", STRICT)},
-    {"settings": ModelSettings(extra={"messages": [{"role": "user", "content": "instead"}], "input": "instead"})},
+    {
+        "settings": ModelSettings(
+            extra={"messages": [{"role": "user", "content": "instead"}], "input": "instead"}
+        )
+    },
 ]
 
 
@@ -67,7 +108,13 @@ def test_a_body_says_the_same_on_both_ways(run, ask, collect, monkeypatch, kind,
         bodies = []
         for is_wired in (True, False):
             monkeypatch.setattr(OpenAIModel, "_is_wired", is_wired)
-            async with wire.WireServer(wire.saying(wire.completion() if kind is OpenAIChatModel else wire.response(wire.output_text("x")))) as server:
+            async with wire.WireServer(
+                wire.saying(
+                    wire.completion()
+                    if kind is OpenAIChatModel
+                    else wire.response(wire.output_text("x"))
+                )
+            ) as server:
                 model = kind("m", api_key="k", base_url=server.url, top_p=0.9)
                 for _ in range(2):
                     await model.generate(ask(Message.system("be kind"), "hello", **fields))
@@ -81,16 +128,24 @@ def test_a_body_says_the_same_on_both_ways(run, ask, collect, monkeypatch, kind,
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_message_is_written_once_in_its_life(run, monkeypatch, kind):
     written = []
-    monkeypatch.setattr(body, "_encode", lambda value, encode=body._encode: written.append(value) or encode(value))
+    monkeypatch.setattr(
+        body, "_encode", lambda value, encode=body._encode: written.append(value) or encode(value)
+    )
 
     async def main():
         said = tuple(Message.user(f"message {number}") for number in range(50))
         async with wire.WireServer(wire.echo) as server:
-            models = [kind("m", api_key="k", base_url=server.url), kind("n", api_key="k", base_url=server.url)]
+            models = [
+                kind("m", api_key="k", base_url=server.url),
+                kind("n", api_key="k", base_url=server.url),
+            ]
             for number in range(1, 51):
                 await models[number % 2].generate(ModelRequest(said[:number]))
         assert len(server.seen[-1].body["messages" if kind is OpenAIChatModel else "input"]) == 50
-        assert len([value for value in written if "message" in str(value) and "model" not in value]) == 50
+        assert (
+            len([value for value in written if "message" in str(value) and "model" not in value])
+            == 50
+        )
 
     run(main())
 
@@ -103,11 +158,16 @@ def test_what_a_message_was_written_as_is_no_part_of_it():
     assert message == other
     assert hash(message) == hash(other)
     assert "hello" not in repr(message).replace("content='hello'", "")
-    for copied in (copy.copy(message), copy.deepcopy(message), pickle.loads(pickle.dumps(message)), unpack(pack(message))):
+    for copied in (
+        copy.copy(message),
+        copy.deepcopy(message),
+        pickle.loads(pickle.dumps(message)),
+        unpack(pack(message)),
+    ):
         assert copied == message
         assert json.loads(chat_items([copied])[0])["content"] == "hello"
-    assert json.loads(chat_items([dataclasses.replace(message, content="other")])[0])["content"] == "other"
-    assert [field.name for field in dataclasses.fields(Message) if field.name.startswith("_")] == []
+    assert json.loads(chat_items([message.replace(content="other")])[0])["content"] == "other"
+    assert [name for name in Message.__struct_fields__ if name.startswith("_")] == []
 
 
 def test_a_large_message_is_not_kept_twice(ask):
@@ -129,20 +189,14 @@ def test_settings_and_names_that_are_changed_meanwhile_are_heeded(run, ask):
             model.model = "n"
             model.settings = ModelSettings(temperature=1.0)
             await model.generate(request)
-        assert [(seen.body["model"], seen.body.get("top_k"), seen.body.get("temperature")) for seen in server.seen] == [
+        assert [
+            (seen.body["model"], seen.body.get("top_k"), seen.body.get("temperature"))
+            for seen in server.seen
+        ] == [
             ("m", 1, None),
             ("m", 2, None),
             ("n", None, 1.0),
         ]
-
-    run(main())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_half_a_character_says_where_it_is(run, ask, kind):
-    async def main():
-        with pytest.raises(UsageError, match=r"half a character.*the end of it"):
-            await kind("m", api_key="k", base_url="http://127.0.0.1:9").generate(ask("the end of it \ud83d"))
 
     run(main())
 
@@ -152,7 +206,9 @@ def test_many_at_once_each_send_their_own(run, ask, chat_at):
         async with wire.WireServer(wire.echo) as server:
             model = chat_at(server)
             shared = Message.system("shared")
-            replies = await asyncio.gather(*(model.generate(ask(shared, f"number {number}")) for number in range(200)))
+            replies = await asyncio.gather(
+                *(model.generate(ask(shared, f"number {number}")) for number in range(200))
+            )
         assert [reply.text for reply in replies] == [f"number {number}" for number in range(200)]
 
     run(main())

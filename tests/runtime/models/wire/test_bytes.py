@@ -1,4 +1,6 @@
-"""Replies as bytes: however they are cut, packed, framed and ended, over real HTTP, on the wire and through the client alike."""
+"""Replies as bytes: however they are cut, packed, framed and ended, over real HTTP, on the wire and
+through the client alike.
+"""
 
 import asyncio
 import gzip
@@ -7,16 +9,19 @@ import zlib
 
 import pytest
 
+from offbook.runtime.data.chat import MessageDelta, ToolCall
+from offbook.runtime.errors import ModelError
+from offbook.runtime.models import OpenAIChatModel, OpenAIResponsesModel
+from offbook.runtime.models.openai_model import OpenAIModel
 from tests.programs import openai_wire as wire
-from understudy.runtime.data.chat import MessageDelta, ToolCall
-from understudy.runtime.errors import ModelError
-from understudy.runtime.models import OpenAIChatModel, OpenAIResponsesModel
-from understudy.runtime.models.openai_model import OpenAIModel
 
 pytestmark = pytest.mark.usefixtures("way")
 
 TEXT = "Grüße, 世界 🌍 !"
-EVENTS = b"".join(wire.event(chunk) for chunk in wire.completion_chunks(wire.completion(TEXT))) + b"data: [DONE]\n\n"
+EVENTS = (
+    b"".join(wire.event(chunk) for chunk in wire.completion_chunks(wire.completion(TEXT)))
+    + b"data: [DONE]\n\n"
+)
 
 
 def in_pieces(data, size):
@@ -34,8 +39,15 @@ def in_pieces(data, size):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 64, 1 << 20])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["lf", "crlf", "cr"])
-def test_a_stream_reads_the_same_wherever_its_bytes_are_cut(run, ask, collect, shown, chat_at, size, end):
-    data = b": hello" + end + EVENTS.replace(b"\n\n", end + b"id: 7" + end + b": ping" + end + end).replace(b"\n", end) + end
+def test_a_stream_reads_the_same_wherever_its_bytes_are_cut(
+    run, ask, collect, shown, chat_at, size, end
+):
+    data = (
+        b": hello"
+        + end
+        + EVENTS.replace(b"\n\n", end + b"id: 7" + end + b": ping" + end + end).replace(b"\n", end)
+        + end
+    )
 
     async def main():
         async with wire.WireServer(in_pieces(data, size)) as server:
@@ -50,7 +62,9 @@ def test_an_event_may_have_its_data_in_several_lines(run, ask, collect, chat_at)
     spread = json.dumps(wire.chunk(content="Hi"), indent=1).replace("\n", "\ndata: ")
 
     async def main():
-        data = f"data: {spread}\n\ndata:{json.dumps(wire.chunk('stop'))}\n\ndata: [DONE]\n\n".encode()
+        data = (
+            f"data: {spread}\n\ndata:{json.dumps(wire.chunk('stop'))}\n\ndata: [DONE]\n\n".encode()
+        )
         async with wire.WireServer(in_pieces(data, 1 << 20)) as server:
             assert (await collect(chat_at(server).stream(ask())))[-1].text == "Hi"
 
@@ -69,7 +83,11 @@ def test_an_event_may_be_large_and_come_in_many_pieces(run, ask, collect, chat_a
     text = "x" * 3_000_000
 
     async def main():
-        data = wire.event(wire.chunk(content=text)) + wire.event(wire.chunk("stop")) + b"data: [DONE]\n\n"
+        data = (
+            wire.event(wire.chunk(content=text))
+            + wire.event(wire.chunk("stop"))
+            + b"data: [DONE]\n\n"
+        )
         async with wire.WireServer(in_pieces(data, 1 << 14)) as server:
             assert (await collect(chat_at(server).stream(ask())))[-1].text == text
 
@@ -99,7 +117,9 @@ def test_replies_may_be_packed(run, ask, collect, chat_at, how, kind):
             await one.chunk(b"")
         else:
             value = wire.completion(TEXT) if kind == "whole" else {"error": {"message": TEXT}}
-            await one.answer(packed(json.dumps(value).encode(), how), 200 if kind == "whole" else 500, **headers)
+            await one.answer(
+                packed(json.dumps(value).encode(), how), 200 if kind == "whole" else 500, **headers
+            )
 
     async def main():
         async with wire.WireServer(script) as server:
@@ -156,21 +176,31 @@ async def no_http(one):
         (ends_well_but_says_nothing_of_it, True),
     ],
 )
-def test_a_body_that_ends_early_is_a_failed_connection(run, ask, collect, chat_at, script, streaming):
+def test_a_body_that_ends_early_is_a_failed_connection(
+    run, ask, collect, chat_at, script, streaming
+):
     async def main():
         async with wire.WireServer(script) as server:
             with pytest.raises(ModelError) as caught:
-                await (collect(chat_at(server).stream(ask())) if streaming else chat_at(server).generate(ask()))
+                await (
+                    collect(chat_at(server).stream(ask()))
+                    if streaming
+                    else chat_at(server).generate(ask())
+                )
             assert (caught.value.kind, caught.value.retryable) == ("connection", True)
             assert "secret-key" not in str(caught.value)
 
     run(main())
 
 
-@pytest.mark.parametrize("data", [b"data: {nonsense\n\n", b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n'])
+@pytest.mark.parametrize(
+    "data", [b"data: {nonsense\n\n", b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n']
+)
 def test_an_event_that_is_no_json_is_malformed(run, ask, collect, chat_at, data):
     async def main():
-        async with wire.WireServer(in_pieces(EVENTS[:300].rpartition(b"data")[0] + data, 1 << 20)) as server:
+        async with wire.WireServer(
+            in_pieces(EVENTS[:300].rpartition(b"data")[0] + data, 1 << 20)
+        ) as server:
             with pytest.raises(ModelError) as caught:
                 await collect(chat_at(server).stream(ask()))
         assert (caught.value.kind, caught.value.retryable) == ("malformed", True)
@@ -195,24 +225,47 @@ def test_json_of_a_wrong_form_is_malformed(run, ask, collect, chat_at, data, str
     data = data.replace(b"%s", b"delta" if streaming else b"message")
 
     async def main():
-        async with wire.WireServer(in_pieces(b"data: " + data + b"\n\ndata: [DONE]\n\n", 1 << 20) if streaming else lambda one: one.answer(data)) as server:
-            with pytest.raises(ModelError, match=r"OpenAIChatModel.*not in the form of this API.*base_url") as caught:
-                await (collect(chat_at(server).stream(ask())) if streaming else chat_at(server).generate(ask()))
+        async with wire.WireServer(
+            in_pieces(b"data: " + data + b"\n\ndata: [DONE]\n\n", 1 << 20)
+            if streaming
+            else lambda one: one.answer(data)
+        ) as server:
+            with pytest.raises(
+                ModelError, match=r"OpenAIChatModel.*not in the form of this API.*base_url"
+            ) as caught:
+                await (
+                    collect(chat_at(server).stream(ask()))
+                    if streaming
+                    else chat_at(server).generate(ask())
+                )
         assert (caught.value.kind, caught.value.retryable) == ("malformed", True)
 
     run(main())
 
 
-@pytest.mark.parametrize("output", [5, [{"type": "message", "content": 5}], [{"type": "message", "content": [{"text": 5}]}]])
+@pytest.mark.parametrize(
+    "output",
+    [5, [{"type": "message", "content": 5}], [{"type": "message", "content": [{"text": 5}]}]],
+)
 @pytest.mark.parametrize("streaming", [False, True])
-def test_a_response_of_a_wrong_form_is_malformed(run, ask, collect, responses_at, output, streaming):
+def test_a_response_of_a_wrong_form_is_malformed(
+    run, ask, collect, responses_at, output, streaming
+):
     whole = {**wire.response(), "output": output}
 
     async def main():
-        script = (lambda one: one.events({"type": "response.completed", "response": whole})) if streaming else lambda one: one.answer(whole)
+        script = (
+            (lambda one: one.events({"type": "response.completed", "response": whole}))
+            if streaming
+            else lambda one: one.answer(whole)
+        )
         async with wire.WireServer(script) as server:
             with pytest.raises(ModelError, match="not in the form of this API") as caught:
-                await (collect(responses_at(server).stream(ask())) if streaming else responses_at(server).generate(ask()))
+                await (
+                    collect(responses_at(server).stream(ask()))
+                    if streaming
+                    else responses_at(server).generate(ask())
+                )
         assert (caught.value.kind, caught.value.retryable) == ("malformed", True)
 
     run(main())
@@ -223,9 +276,17 @@ def test_a_response_of_a_wrong_form_is_malformed(run, ask, collect, responses_at
 @pytest.mark.parametrize("streaming", [False, True])
 def test_json_that_no_decoder_reads_is_malformed(run, ask, collect, chat_at, data, streaming):
     async def main():
-        async with wire.WireServer(in_pieces(b"data: " + data + b"\n\n", 1 << 20) if streaming else lambda one: one.answer(data)) as server:
+        async with wire.WireServer(
+            in_pieces(b"data: " + data + b"\n\n", 1 << 20)
+            if streaming
+            else lambda one: one.answer(data)
+        ) as server:
             with pytest.raises(ModelError, match="cannot be read") as caught:
-                await (collect(chat_at(server).stream(ask())) if streaming else chat_at(server).generate(ask()))
+                await (
+                    collect(chat_at(server).stream(ask()))
+                    if streaming
+                    else chat_at(server).generate(ask())
+                )
         assert (caught.value.kind, caught.value.retryable) == ("malformed", True)
 
     run(main())
@@ -233,7 +294,11 @@ def test_json_that_no_decoder_reads_is_malformed(run, ask, collect, chat_at, dat
 
 def test_half_a_surrogate_pair_in_an_event_is_read_as_json_reads_it(run, ask, collect, chat_at):
     async def main():
-        data = b'data: {"choices":[{"index":0,"delta":{"content":"a\\ud83d"}}]}\n\n' + wire.event(wire.chunk("stop")) + b"data: [DONE]\n\n"
+        data = (
+            b'data: {"choices":[{"index":0,"delta":{"content":"a\\ud83d"}}]}\n\n'
+            + wire.event(wire.chunk("stop"))
+            + b"data: [DONE]\n\n"
+        )
         async with wire.WireServer(in_pieces(data, 1 << 20)) as server:
             assert (await collect(chat_at(server).stream(ask())))[0] == MessageDelta("a\ud83d")
 
@@ -257,7 +322,10 @@ def test_calls_interleaved_in_one_packet_and_usage_in_the_last(run, ask, collect
         data = b"".join(map(wire.event, chunks)) + b"data: [DONE]\n\n"
         async with wire.WireServer(in_pieces(data, 1 << 20)) as server:
             last = (await collect(chat_at(server).stream(ask())))[-1]
-        assert sorted(last.tool_calls, key=lambda call: call.id) == [ToolCall("a", "f", '{"x":1}'), ToolCall("b", "g", "{}")]
+        assert sorted(last.tool_calls, key=lambda call: call.id) == [
+            ToolCall("a", "f", '{"x":1}'),
+            ToolCall("b", "g", "{}"),
+        ]
         assert (last.usage.input_tokens, last.usage.cached_tokens) == (7, 3)
 
     run(main())
@@ -276,10 +344,16 @@ def packing(said):
 @pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_a_reply_larger_than_max_reply_bytes_is_left(run, ask, collect, monkeypatch, kind, streaming, is_packed):
+def test_a_reply_larger_than_max_reply_bytes_is_left(
+    run, ask, collect, monkeypatch, kind, streaming, is_packed
+):
     """Only over the wire: the client has no such bound."""
     monkeypatch.setattr(OpenAIModel, "_is_wired", True)
-    said = wire.completion(LARGE) if kind is OpenAIChatModel else wire.response(wire.output_text(LARGE))
+    said = (
+        wire.completion(LARGE)
+        if kind is OpenAIChatModel
+        else wire.response(wire.output_text(LARGE))
+    )
 
     async def main():
         async with wire.WireServer(packing(said) if is_packed else wire.saying(said)) as server:

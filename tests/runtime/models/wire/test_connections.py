@@ -1,4 +1,6 @@
-"""Connections: opened, used again, lost, left and closed, on the wire and through the client alike."""
+"""Connections: opened, used again, lost, left and closed, on the wire and through the client
+alike.
+"""
 
 import asyncio
 import gc
@@ -10,11 +12,12 @@ import threading
 
 import pytest
 
+from offbook.runtime.data.chat import MessageDelta
+from offbook.runtime.errors import ModelError
+from offbook.runtime.models import OpenAIChatModel
+from offbook.runtime.models.wire import aiohttp_transport
+from offbook.runtime.models.wire.aiohttp_transport import _Handler
 from tests.programs import openai_wire as wire
-from understudy.runtime.data.chat import MessageDelta
-from understudy.runtime.errors import ModelError
-from understudy.runtime.models import OpenAIChatModel
-from understudy.runtime.models.wire.aiohttp_transport import _Handler
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -30,10 +33,15 @@ async def say_goodbye(one):
 
 
 @pytest.mark.parametrize("leave", [hang_up, say_goodbye])
-def test_a_connection_that_was_closed_before_the_first_byte_is_a_failed_connection(run, ask, collect, chat_at, leave):
+def test_a_connection_that_was_closed_before_the_first_byte_is_a_failed_connection(
+    run, ask, collect, chat_at, leave
+):
     async def main():
         async with wire.WireServer(leave) as server:
-            for call in (lambda model: model.generate(ask()), lambda model: collect(model.stream(ask()))):
+            for call in (
+                lambda model: model.generate(ask()),
+                lambda model: collect(model.stream(ask())),
+            ):
                 with pytest.raises(ModelError) as caught:
                     await call(chat_at(server))
                 assert (caught.value.kind, caught.value.retryable) == ("connection", True)
@@ -46,14 +54,24 @@ def test_a_connection_that_was_closed_before_the_first_byte_is_a_failed_connecti
 @pytest.mark.parametrize("leave", [hang_up, say_goodbye])
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("second", ["second", "second " * 400_000], ids=["small", "large"])
-def test_a_request_on_a_connection_that_the_server_had_closed_is_sent_once_more(run, ask, collect, chat_at, leave, streaming, second):
+def test_a_request_on_a_connection_that_the_server_had_closed_is_sent_once_more(
+    run, ask, collect, chat_at, caplog, leave, streaming, second
+):
+    caplog.set_level("INFO", "offbook")
+
     async def main():
         async with wire.WireServer(wire.echo, leave, wire.echo) as server:
             model = chat_at(server)
             await model.generate(ask("first"))
-            reply = (await collect(model.stream(ask(second))))[-1] if streaming else await model.generate(ask(second))
+            reply = (
+                (await collect(model.stream(ask(second))))[-1]
+                if streaming
+                else await model.generate(ask(second))
+            )
             assert reply.text == second
+            assert reply.usage.requests == 2
         assert len(server.seen) == 3
+        assert "is sent again" in caplog.text
         assert server.seen[1].body == server.seen[2].body
         assert server.connections == 2
 
@@ -70,6 +88,53 @@ def test_it_is_sent_once_more_and_not_twice(run, ask, chat_at):
                 await model.generate(ask())
             assert caught.value.kind == "connection"
         assert len(server.seen) == 3
+
+    run(main())
+
+
+@only_on_the_wire
+@pytest.mark.parametrize("leave", [hang_up, say_goodbye])
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_request_that_the_server_may_have_worked_on_is_not_sent_again(
+    run, ask, collect, chat_at, monkeypatch, leave, streaming
+):
+    """A connection that is lost later than at once may have been lost with the request under way:
+    it has cost something already.
+    """
+    monkeypatch.setattr(aiohttp_transport, "_STALE_SECONDS", 0.0)
+
+    async def main():
+        async with wire.WireServer(wire.echo, leave, wire.echo) as server:
+            model = chat_at(server)
+            await model.generate(ask("first"))
+            with pytest.raises(ModelError) as caught:
+                await (
+                    collect(model.stream(ask("second")))
+                    if streaming
+                    else model.generate(ask("second"))
+                )
+            assert (caught.value.kind, caught.value.retryable) == ("connection", True)
+        assert len(server.seen) == 2
+
+    run(main())
+
+
+@only_on_the_wire
+@pytest.mark.slow
+def test_of_a_hundred_requests_that_a_server_has_worked_on_none_is_sent_again(run, ask, chat_at):
+    async def work_and_leave(one):
+        await asyncio.sleep(1)  # the provider's work, by the clock of the transport
+        one._writer.close()
+
+    async def main():
+        async with wire.WireServer(*[wire.echo] * 100, work_and_leave) as server:
+            model = chat_at(server)
+            await asyncio.gather(*(model.generate(ask("first")) for _ in range(100)))
+            outcomes = await asyncio.gather(
+                *(model.generate(ask("second")) for _ in range(100)), return_exceptions=True
+            )
+            assert all(isinstance(one, ModelError) and one.kind == "connection" for one in outcomes)
+        assert len(server.seen) == 200
 
     run(main())
 
@@ -99,7 +164,9 @@ def test_a_request_of_whose_reply_something_has_come_is_not_sent_again(run, ask,
     run(main())
 
 
-def test_connections_that_the_server_closes_while_they_are_idle_are_not_used(run, ask, chat_at, until):
+def test_connections_that_the_server_closes_while_they_are_idle_are_not_used(
+    run, ask, chat_at, until
+):
     async def and_close(one):
         await wire.echo(one)
         one._writer.close()
@@ -117,9 +184,18 @@ def test_connections_that_the_server_closes_while_they_are_idle_are_not_used(run
 
 
 @only_on_the_wire
-@pytest.mark.parametrize("unasked", [b"HTTP/1.1 408 X\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 200 X\r\nContent-Length: 4\r\n\r\nnull", b"HTTP/1.1 4"])
+@pytest.mark.parametrize(
+    "unasked",
+    [
+        b"HTTP/1.1 408 X\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 X\r\nContent-Length: 4\r\n\r\nnull",
+        b"HTTP/1.1 4",
+    ],
+)
 @pytest.mark.parametrize("streaming", [False, True])
-def test_what_comes_on_an_idle_connection_is_no_answer_to_what_is_asked_next(run, ask, collect, chat_at, until, unasked, streaming):
+def test_what_comes_on_an_idle_connection_is_no_answer_to_what_is_asked_next(
+    run, ask, collect, chat_at, until, unasked, streaming
+):
     """As servers say goodbye with a 408, or as a broken one answers twice."""
 
     async def main():
@@ -131,10 +207,18 @@ def test_what_comes_on_an_idle_connection_is_no_answer_to_what_is_asked_next(run
 
         async with wire.WireServer(and_more, wire.echo) as server:
             model, answered = chat_at(server), asyncio.Event()
-            await (collect(model.stream(ask("first"))) if streaming else model.generate(ask("first")))
+            await (
+                collect(model.stream(ask("first"))) if streaming else model.generate(ask("first"))
+            )
             answered.set()
-            there = [one for one in gc.get_objects() if isinstance(one, _Handler) and one.transport is not None]
-            (idle,) = [one for one in there if one.transport.get_extra_info("peername")[1] == server.port]
+            there = [
+                one
+                for one in gc.get_objects()
+                if isinstance(one, _Handler) and one.transport is not None
+            ]
+            (idle,) = [
+                one for one in there if one.transport.get_extra_info("peername")[1] == server.port
+            ]
             await until(lambda: idle.has_received)
             assert (await model.generate(ask("second"))).text == "second"
         assert server.connections == 2
@@ -165,7 +249,9 @@ def test_a_connection_whose_reply_was_not_read_to_its_end_is_not_used_again(run,
 
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("moment", ["before the head", "in the body"])
-def test_cancelling_at_any_moment_hangs_up_and_leaves_nothing(run, ask, collect, chat_at, streaming, moment):
+def test_cancelling_at_any_moment_hangs_up_and_leaves_nothing(
+    run, ask, collect, chat_at, streaming, moment
+):
     async def stop_short(one):
         if moment == "in the body":
             if streaming:
@@ -179,10 +265,13 @@ def test_cancelling_at_any_moment_hangs_up_and_leaves_nothing(run, ask, collect,
     async def main():
         async with wire.WireServer(stop_short, wire.echo) as server:
             model = chat_at(server)
-            task = asyncio.ensure_future(collect(model.stream(ask())) if streaming else model.generate(ask()))
+            task = asyncio.ensure_future(
+                collect(model.stream(ask())) if streaming else model.generate(ask())
+            )
             await server.arrived.wait()
             if moment == "in the body":
-                await asyncio.sleep(0.05)  # for the head to arrive; at any other moment, the same has to hold
+                # For the head to arrive; at any other moment, the same has to hold.
+                await asyncio.sleep(0.05)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -207,8 +296,12 @@ def test_no_more_connections_are_opened_than_max_connections(run, ask):
     async def main():
         async with wire.WireServer(count) as server:
             # Waiting for a connection of one's own is no silence of the provider's.
-            model = OpenAIChatModel("m", api_key="k", base_url=server.url, max_connections=3, timeout=0.5)
-            replies = await asyncio.gather(*(model.generate(ask(str(number))) for number in range(200)))
+            model = OpenAIChatModel(
+                "m", api_key="k", base_url=server.url, max_connections=3, timeout=0.5
+            )
+            replies = await asyncio.gather(
+                *(model.generate(ask(str(number))) for number in range(200))
+            )
             assert [reply.text for reply in replies] == [str(number) for number in range(200)]
         assert most == server.connections == 3
 
@@ -217,7 +310,9 @@ def test_no_more_connections_are_opened_than_max_connections(run, ask):
 
 @only_on_the_wire
 @pytest.mark.parametrize("is_used_before", [False, True])
-def test_closing_a_model_fails_the_calls_that_are_on_their_way_and_cancels_none(run, ask, is_used_before):
+def test_closing_a_model_fails_the_calls_that_are_on_their_way_and_cancels_none(
+    run, ask, is_used_before
+):
     async def main():
         async def stop_short(one):
             await asyncio.Event().wait()
@@ -260,12 +355,22 @@ def test_a_model_that_is_dropped_closes_its_connections(run, ask, chat_at):
         async with wire.WireServer(wire.echo) as server:
             model = chat_at(server)
             await model.generate(ask())
-            transports = [transport for transport in gc.get_objects() if isinstance(transport, asyncio.Transport) and not transport.is_closing()]
+            transports = [
+                transport
+                for transport in gc.get_objects()
+                if isinstance(transport, asyncio.Transport) and not transport.is_closing()
+            ]
             assert transports
             del model, transports
             gc.collect()
             await asyncio.sleep(0.05)
-            left = [one for one in gc.get_objects() if isinstance(one, asyncio.Transport) and not one.is_closing() and one.get_extra_info("peername")]
+            left = [
+                one
+                for one in gc.get_objects()
+                if isinstance(one, asyncio.Transport)
+                and not one.is_closing()
+                and one.get_extra_info("peername")
+            ]
             assert [one for one in left if one.get_extra_info("peername")[1] == server.port] == []
 
     run(main())
@@ -278,7 +383,14 @@ def test_loops_of_several_threads_at_once_and_one_after_the_other(run, ask, chat
 
             def in_thread(number):
                 async def some():
-                    texts.extend([reply.text for reply in await asyncio.gather(*(model.generate(ask(f"{number}")) for _ in range(5)))])
+                    texts.extend(
+                        [
+                            reply.text
+                            for reply in await asyncio.gather(
+                                *(model.generate(ask(f"{number}")) for _ in range(5))
+                            )
+                        ]
+                    )
 
                 for _ in range(3):
                     asyncio.run(some())
@@ -297,8 +409,8 @@ def test_loops_of_several_threads_at_once_and_one_after_the_other(run, ask, chat
 def test_a_forked_process_opens_connections_of_its_own(run, way):
     program = textwrap.dedent(f"""
         import asyncio, os, sys, threading
-        from understudy.runtime import Message, ModelRequest, OpenAIChatModel
-        from understudy.runtime.models.openai_model import OpenAIModel
+        from offbook.runtime import Message, ModelRequest, OpenAIChatModel
+        from offbook.runtime.models.openai_model import OpenAIModel
 
         OpenAIModel._is_wired = {way == "wire"}
         model = OpenAIChatModel("m", api_key="k", base_url=sys.argv[1])
@@ -326,7 +438,9 @@ def test_a_forked_process_opens_connections_of_its_own(run, way):
 
     async def main():
         async with wire.WireServer(wire.echo) as server:
-            process = await asyncio.create_subprocess_exec(sys.executable, "-W", "ignore", "-c", program, server.url, stderr=subprocess.PIPE)
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-W", "ignore", "-c", program, server.url, stderr=subprocess.PIPE
+            )
             _, problems = await asyncio.wait_for(process.communicate(), 50)
             assert (process.returncode, problems.decode()) == (0, "")
 

@@ -1,15 +1,19 @@
-"""The client of each loop is closed on it: when its model is closed, when the model is gone, and at the latest when the loop ends."""
+"""The client of each loop is closed on it: when its model is closed, when the model is gone, and at
+the latest when the loop ends.
+"""
 
 import asyncio
 import gc
 
 import pytest
 
-from understudy.runtime.models.wire.loop_clients import LoopClients
+from offbook.runtime.models.wire.loop_clients import LoopClients
 
 
 class Recorded:
-    """A client that says when it was closed, and lets the loop take some turns while it is being closed."""
+    """A client that says when it was closed, and lets the loop take some turns while it is being
+    closed.
+    """
 
     def __init__(self):
         self.closed_on = None
@@ -40,7 +44,9 @@ def clients(made):
 
 
 @pytest.mark.parametrize("turns", range(8))
-def test_a_client_is_closed_however_shortly_before_the_end_of_its_loop_it_is_let_go(clients, made, turns):
+def test_a_client_is_closed_however_shortly_before_the_end_of_its_loop_it_is_let_go(
+    clients, made, turns
+):
     async def main():
         there = clients()
         await there.get()
@@ -67,7 +73,9 @@ def test_a_client_is_closed_when_its_holder_is_gone_and_the_loop_goes_on(run, cl
 
 
 def test_a_client_of_a_holder_in_a_circle_is_not_collected_before_it_is_closed(run, until):
-    """Of garbage in a circle, Python runs all finalizers: those of the client, too, which would say that it is not closed."""
+    """Of garbage in a circle, Python runs all finalizers: those of the client, too, which would say
+    that it is not closed.
+    """
     said = []
 
     class Careful(Recorded):

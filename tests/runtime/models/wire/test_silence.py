@@ -3,13 +3,16 @@
 import asyncio
 import gc
 import socket
+import threading
 import time
 
 import pytest
 
+from offbook.runtime import ActorSystem
+from offbook.runtime.errors import ModelError, UsageError
+from offbook.runtime.models import ModelSettings, OpenAIChatModel
+from offbook.runtime.testing import ManualClock
 from tests.programs import openai_wire as wire
-from understudy.runtime.errors import ModelError
-from understudy.runtime.models import ModelSettings, OpenAIChatModel
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -35,7 +38,13 @@ async def silent_in_the_stream(one):
 
 
 @pytest.mark.parametrize(
-    ("script", "streaming"), [(silent_from_the_start, False), (silent_from_the_start, True), (silent_in_the_body, False), (silent_in_the_stream, True)]
+    ("script", "streaming"),
+    [
+        (silent_from_the_start, False),
+        (silent_from_the_start, True),
+        (silent_in_the_body, False),
+        (silent_in_the_stream, True),
+    ],
 )
 def test_a_provider_that_falls_silent_times_out(run, ask, collect, chat_at, script, streaming):
     async def main():
@@ -55,7 +64,9 @@ def test_a_timeout_of_the_request_goes_before_that_of_the_model(run, ask, chat_a
     async def main():
         async with wire.WireServer(silent_from_the_start) as server:
             with pytest.raises(ModelError) as caught:
-                await chat_at(server, timeout=600).generate(ask(settings=ModelSettings(timeout=SILENT)))
+                await chat_at(server, timeout=600).generate(
+                    ask(settings=ModelSettings(timeout=SILENT))
+                )
             assert caught.value.kind == "timeout"
 
     run(main())
@@ -64,7 +75,12 @@ def test_a_timeout_of_the_request_goes_before_that_of_the_model(run, ask, chat_a
 def test_a_timeout_of_nothing_is_over_at_once(run, ask):
     async def main():
         with socket.create_server(("127.0.0.1", 0)) as server:
-            model = OpenAIChatModel("m", api_key="k", base_url=f"http://127.0.0.1:{server.getsockname()[1]}/v1", timeout=0)
+            model = OpenAIChatModel(
+                "m",
+                api_key="k",
+                base_url=f"http://127.0.0.1:{server.getsockname()[1]}/v1",
+                timeout=0,
+            )
             with pytest.raises(ModelError) as caught:
                 await asyncio.wait_for(model.generate(ask()), 20)
             assert (caught.value.kind, caught.value.retryable) == ("timeout", True)
@@ -83,7 +99,9 @@ def test_a_timeout_without_an_end_is_none(run, ask, collect, chat_at):
 
 
 async def slow(one):
-    """Never silent for as long as `SILENT`, but in all for longer than that: with comments, as some providers send them, and with text."""
+    """Never silent for as long as `SILENT`, but in all for longer than that: with comments, as some
+    providers send them, and with text.
+    """
     if not one.seen.body.get("stream"):
         await one.head(200, content_length="100000")
         for _ in range(6):
@@ -128,7 +146,9 @@ def test_a_consumer_that_is_slow_is_no_silence_of_the_providers(run, ask, chat_a
             async for item in chat_at(server, timeout=SILENT).stream(ask()):
                 if len(text) in (0, 15, 30):
                     await asyncio.sleep(SILENT * 1.5)
-                text += getattr(item, "content", "") if type(item).__name__ == "MessageDelta" else ""
+                text += (
+                    getattr(item, "content", "") if type(item).__name__ == "MessageDelta" else ""
+                )
         assert text == "word " * 20
 
     run(main())
@@ -165,7 +185,10 @@ def test_a_provider_that_takes_no_request_times_out(run, ask, collect, chat_at, 
         async with Deaf() as server:
             model = chat_at(server, timeout=SILENT)
             with pytest.raises(ModelError) as caught:
-                await asyncio.wait_for(collect(model.stream(ask(LARGE))) if streaming else model.generate(ask(LARGE)), 20)
+                await asyncio.wait_for(
+                    collect(model.stream(ask(LARGE))) if streaming else model.generate(ask(LARGE)),
+                    20,
+                )
             assert (caught.value.kind, caught.value.retryable) == ("timeout", True)
 
     run(main())
@@ -182,9 +205,15 @@ def test_a_call_that_is_cancelled_while_its_request_is_not_taken_hangs_up(run, a
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            there = [one for one in gc.get_objects() if isinstance(one, asyncio.Transport) and one.get_extra_info("peername") is not None]
+            there = [
+                one
+                for one in gc.get_objects()
+                if isinstance(one, asyncio.Transport) and one.get_extra_info("peername") is not None
+            ]
             ours = [one for one in there if one.get_extra_info("peername")[1] == server.port]
-            assert [one.get_write_buffer_size() for one in ours] == [0] * len(ours), "nothing waits for a server that does not read"
+            assert [one.get_write_buffer_size() for one in ours] == [0] * len(ours), (
+                "nothing waits for a server that does not read"
+            )
             await model.aclose()
 
     run(main())
@@ -195,7 +224,83 @@ def test_a_proxy_that_is_silent_when_it_is_asked_for_a_tunnel_times_out(run, ask
         async with Deaf() as proxy:
             monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
             with pytest.raises(ModelError) as caught:
-                await asyncio.wait_for(OpenAIChatModel("m", api_key="k", base_url="https://provider.example/v1", timeout=SILENT).generate(ask()), 20)
+                await asyncio.wait_for(
+                    OpenAIChatModel(
+                        "m", api_key="k", base_url="https://provider.example/v1", timeout=SILENT
+                    ).generate(ask()),
+                    20,
+                )
             assert (caught.value.kind, caught.value.retryable) == ("timeout", True)
 
     run(main())
+
+
+@pytest.mark.parametrize("way", ["wire"], indirect=True)
+@pytest.mark.parametrize(
+    ("script", "streaming"), [(silent_in_the_body, False), (silent_in_the_stream, True)]
+)
+def test_a_reply_that_takes_too_long_in_all_times_out_however_little_is_sent_at_a_time(
+    run, ask, collect, chat_at, until, script, streaming
+):
+    async def main():
+        clock = ManualClock()
+        async with wire.WireServer(script) as server, ActorSystem(clock=clock):
+            model = chat_at(server, max_reply_seconds=1000)
+            call = asyncio.ensure_future(
+                collect(model.stream(ask())) if streaming else model.generate(ask())
+            )
+            await until(lambda: 1000 in clock.pending)
+            clock.advance(999)
+            await asyncio.sleep(0)
+            assert not call.done()
+            clock.advance(1)
+            with pytest.raises(ModelError, match="max_reply_seconds") as caught:
+                await asyncio.wait_for(call, 5)
+            assert (caught.value.kind, caught.value.retryable) == ("timeout", True)
+            assert clock.pending == ()
+            await model.aclose()
+
+    run(main())
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), "10"])
+def test_max_reply_seconds_is_a_number_above_zero(seconds):
+    with pytest.raises(UsageError, match="max_reply_seconds"):
+        OpenAIChatModel("m", api_key="k", max_reply_seconds=seconds)
+
+
+@pytest.mark.parametrize("way", ["wire"], indirect=True)
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_name_that_is_not_looked_up_times_out_and_holds_up_nothing_else(
+    run, ask, collect, monkeypatch, streaming
+):
+    let_go, real = threading.Event(), socket.getaddrinfo
+
+    def getaddrinfo(host, *args, **options):
+        if host == "slow.invalid":
+            let_go.wait(20)
+        return real(host, *args, **options)
+
+    async def main():
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        models = [
+            OpenAIChatModel("m", api_key="k", base_url="http://slow.invalid/v1", timeout=SILENT)
+            for _ in range(8)
+        ]
+        calls = [
+            collect(model.stream(ask())) if streaming else model.generate(ask()) for model in models
+        ]
+        outcomes = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
+        for one in outcomes:
+            assert isinstance(one, ModelError)
+            assert (one.kind, one.retryable) == ("timeout", True)
+            assert "slow.invalid" in str(one)
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 5) == "free"
+        let_go.set()
+        for model in models:
+            await model.aclose()
+
+    try:
+        run(main())
+    finally:
+        let_go.set()

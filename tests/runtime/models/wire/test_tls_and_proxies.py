@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
+from offbook.runtime.errors import ModelError
+from offbook.runtime.models import OpenAIChatModel
 from tests.programs import openai_wire as wire
-from understudy.runtime.errors import ModelError
-from understudy.runtime.models import OpenAIChatModel
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -47,8 +47,13 @@ def test_the_end_of_the_loop_closes_connections_over_tls(run, ask, chat_at, tls)
 def test_a_certificate_that_is_not_trusted_says_so(run, ask, collect, chat_at, tls):
     async def main():
         async with wire.WireServer(wire.echo, tls=tls) as server:
-            for call in (lambda: chat_at(server).generate(ask()), lambda: collect(chat_at(server).stream(ask()))):
-                with pytest.raises(ModelError, match=r"CERTIFICATE_VERIFY_FAILED|certificate verify failed") as caught:
+            for call in (
+                lambda: chat_at(server).generate(ask()),
+                lambda: collect(chat_at(server).stream(ask())),
+            ):
+                with pytest.raises(
+                    ModelError, match=r"CERTIFICATE_VERIFY_FAILED|certificate verify failed"
+                ) as caught:
                     await call()
                 assert caught.value.kind == "connection"
         assert server.seen == []
@@ -65,7 +70,9 @@ def test_a_server_without_tls_behind_an_https_address_is_a_failed_connection(run
         async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             with pytest.raises(ModelError) as caught:
-                await OpenAIChatModel("m", api_key="k", base_url=f"https://127.0.0.1:{port}/v1").generate(ask())
+                await OpenAIChatModel(
+                    "m", api_key="k", base_url=f"https://127.0.0.1:{port}/v1"
+                ).generate(ask())
         assert caught.value.kind == "connection"
 
     run(main())
@@ -81,7 +88,10 @@ def test_requests_go_through_the_proxy_that_the_environment_names(run, ask, monk
         seen = proxy.seen[0]
         assert seen.path == "http://provider.example/v1/chat/completions"
         assert seen.headers["host"] == "provider.example"
-        assert base64.b64decode(seen.headers["proxy-authorization"].removeprefix("Basic ")).decode() == "user:pass@word"
+        assert (
+            base64.b64decode(seen.headers["proxy-authorization"].removeprefix("Basic ")).decode()
+            == "user:pass@word"
+        )
 
     run(main())
 
@@ -132,7 +142,9 @@ class Tunnel:
         there_reader, there_writer = await asyncio.open_connection(host, int(port))
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         with contextlib.suppress(ConnectionError):
-            await asyncio.gather(self._carry(reader, there_writer), self._carry(there_reader, writer))
+            await asyncio.gather(
+                self._carry(reader, there_writer), self._carry(there_reader, writer)
+            )
 
     async def _carry(self, reader, writer):
         try:
@@ -158,14 +170,26 @@ def test_tls_goes_through_a_tunnel(run, ask, monkeypatch, chat_at, tls):
 
 
 @pytest.mark.usefixtures("trusted")
-@pytest.mark.parametrize("refusal", [b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 502 Bad Gateway\r\n\r\n"])
-def test_a_tunnel_that_is_refused_is_a_failed_connection_and_shows_no_secret(run, ask, monkeypatch, chat_at, said_by, tls, refusal):
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 502 Bad Gateway\r\n\r\n",
+    ],
+)
+def test_a_tunnel_that_is_refused_is_a_failed_connection_and_shows_no_secret(
+    run, ask, monkeypatch, chat_at, said_by, tls, refusal
+):
     async def main():
         async with wire.WireServer(wire.echo, tls=tls) as server, Tunnel(refusal) as tunnel:
             monkeypatch.setenv("HTTPS_PROXY", f"http://user:secret@127.0.0.1:{tunnel.port}")
             with pytest.raises(ModelError, match=r"407|502") as caught:
                 await chat_at(server).generate(ask())
-            assert caught.value.kind == "connection"
+            is_for_good = b"407" in refusal
+            assert (caught.value.kind, caught.value.retryable) == (
+                ("auth", False) if is_for_good else ("connection", True)
+            )
+            assert ("put them into its address" in str(caught.value)) == is_for_good
             assert "secret" not in said_by(caught.value)
 
     run(main())
@@ -178,23 +202,39 @@ def test_a_proxy_that_is_down_is_a_failed_connection(run, ask, monkeypatch):
 
         async def main():
             with pytest.raises(ModelError) as caught:
-                await OpenAIChatModel("m", api_key="k", base_url="http://provider.example/v1").generate(ask())
+                await OpenAIChatModel(
+                    "m", api_key="k", base_url="http://provider.example/v1"
+                ).generate(ask())
             assert (caught.value.kind, caught.value.retryable) == ("connection", True)
 
         run(main())
 
 
 @pytest.mark.parametrize(
-    "proxy", ["http://user:secret@127.0.0.1:port", "http://user:secret@127.0.0.1:99999", "http://user:secret@[::1", "nonsense://user:secret@x"]
+    "proxy",
+    [
+        "http://user:secret@127.0.0.1:port",
+        "http://user:secret@127.0.0.1:99999",
+        "http://user:secret@[::1",
+        "nonsense://user:secret@x",
+    ],
 )
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_no_address_says_so_and_shows_no_secret(run, ask, collect, monkeypatch, said_by, proxy, scheme):
+def test_a_proxy_that_is_no_address_says_so_and_shows_no_secret(
+    run, ask, collect, monkeypatch, said_by, proxy, scheme
+):
     monkeypatch.setenv(f"{scheme}_proxy", proxy)
 
     async def main():
         model = OpenAIChatModel("m", api_key="k", base_url=f"{scheme}://provider.example/v1")
         for call in (lambda: model.generate(ask()), lambda: collect(model.stream(ask()))):
-            with pytest.raises(ModelError, match=r"OpenAIChatModel.*The proxy that the environment names is no address.*HTTP_PROXY") as caught:
+            with pytest.raises(
+                ModelError,
+                match=(
+                    r"OpenAIChatModel.*The proxy that the environment names is no "
+                    r"address.*HTTP_PROXY"
+                ),
+            ) as caught:
                 await call()
             assert caught.value.kind == "connection"
             assert "secret" not in said_by(caught.value)
@@ -209,6 +249,8 @@ def test_a_socks_proxy_is_the_clients(run, ask, monkeypatch):
     async def main():
         async with wire.WireServer(wire.echo) as server:
             with pytest.raises((ModelError, ImportError), match=r"socks|SOCKS"):
-                await OpenAIChatModel("m", api_key="k", base_url=server.url.replace("127.0.0.1", "provider.example")).generate(ask())
+                await OpenAIChatModel(
+                    "m", api_key="k", base_url=server.url.replace("127.0.0.1", "provider.example")
+                ).generate(ask())
 
     run(main())
