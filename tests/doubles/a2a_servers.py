@@ -5,7 +5,6 @@ whatever bytes a test wants.
 import asyncio
 import contextlib
 import json
-import socket
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,23 +23,18 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
+from tests.programs.servers import free_port
+
 __all__ = [
     "Job",
     "RawServer",
     "SdkServer",
     "card_of",
     "data",
-    "free_port",
     "json_card",
     "send_json",
     "text",
 ]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def text(said: str) -> pb.Part:

@@ -7,6 +7,7 @@ A server that was stopped or killed comes back on the same port, with the same d
 import contextlib
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -21,9 +22,16 @@ FROM_SCRATCH = 40  # seconds that a server may take until it answers
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Return a port of loopback that nothing listens on.
+
+    It is below the ports that the system gives to outgoing connections, which could otherwise take
+    it before the server does. A node of a Redis cluster also listens 10,000 ports above its own.
+    """
+    while True:
+        port = random.SystemRandom().randrange(12_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def program(name, *folders):

@@ -12,7 +12,8 @@ from offbook.runtime.a2a import (
     A2AProtocolError,
     ClientLimits,
 )
-from tests.doubles.a2a_servers import RawServer, free_port, json_card, send_json
+from tests.doubles.a2a_servers import RawServer, json_card, send_json
+from tests.programs.servers import free_port
 
 
 @pytest.mark.parametrize(

@@ -142,12 +142,6 @@ def test_the_card_for_former_clients_has_what_they_need(run, path):
     run(main())
 
 
-def free_port():
-    with contextlib.closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 def test_grpc_begins_and_ends_with_the_app_and_is_in_the_card(run):
     async def main():
         app = a2a_app(scripted(asks), grpc="127.0.0.1:0")
