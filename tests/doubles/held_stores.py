@@ -165,13 +165,14 @@ def echoing(model=None, **options):
     return ChatModelAgent(name="A", model=model or Echo(), **options)
 
 
-def beside(clock=None):
+def beside(clock=None, lease_seconds=30):
     """A system on the running loop, alongside others, as if it were another process.
 
     It is not left when the loop ends, so its owners are not retired: a task that retired one while
-    the loop was closing would never end.
+    the loop was closing would never end. `lease_seconds`: it learns that its owner was revoked when
+    it renews it next, which is after a third of them.
     """
-    system = ActorSystem("beside", clock=clock)
+    system = ActorSystem("beside", clock=clock, lease_seconds=lease_seconds)
     system.bind(asyncio.get_running_loop())
     leases_of(system)._retire_timer = asyncio.get_running_loop().call_later(3600, lambda: None)
     return system

@@ -290,7 +290,7 @@ def test_a_named_run_that_no_process_works_on_is_continued_by_who_asks_for_it(ru
 def test_who_follows_a_run_is_told_when_it_is_lost_and_nothing_of_it_was_kept(run):
     async def main():
         store, desk = MemoryStore(), Desk()
-        one, clock = beside(), ManualClock()
+        one, clock = beside(lease_seconds=2), ManualClock()
         two = beside(clock)
         lost = Runner(desk.agent(), store=store, durability="interrupt", system=one).query(
             "go", run_id="r"

@@ -51,7 +51,7 @@ def runner_of(desk, store, system, **options):
 
 async def lost_after_the_answer(store, desk):
     """A run that was answered in a process that was lost then; and what that was."""
-    here = beside()
+    here = beside(lease_seconds=2)
     runner = runner_of(desk, store, here)
     first = await soon(runner.query("go", run_id="r"))
     assert first.status == "interrupted"

@@ -181,9 +181,9 @@ def test_the_end_of_a_process_whose_run_is_not_kept_is_found_without_a_word(run)
 
     async def main():
         store, clock, steps = MemoryStore(), ManualClock(), Steps(1)
-        begun = Runner(steps.agent, store=store, durability="interrupt", system=beside()).query(
-            "go", run_id="one", detached=True
-        )
+        begun = Runner(
+            steps.agent, store=store, durability="interrupt", system=beside(lease_seconds=2)
+        ).query("go", run_id="one", detached=True)
         begun.start()
         while not await store.keys("offbook:open:"):
             await asyncio.sleep(0)
