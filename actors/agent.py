@@ -210,7 +210,7 @@ class Agent:
 def set_sub_agents(agent: A, sub_agents: Sequence[Agent]) -> A:
     """Return a copy of the agent with those sub-agents. They may transfer to each other."""
     if not isinstance(agent, Agent):
-        msg = f"set_sub_agents({agent!r}, ...): pass an Agent."
+        msg = f"set_sub_agents: agent must be an Agent, got {agent!r}."
         raise UsageError(msg)
     return agent.with_sub_agents(sub_agents)
 
@@ -221,8 +221,8 @@ def _check_options(name: str, history: object, hooks: object, on_failure: object
         check_hooks(hooks, AgentHooks, f"agent {name!r}")
     if on_failure is not None and not isinstance(on_failure, Restart):
         msg = (
-            f"agent {name!r}: on_failure={on_failure!r}: pass Restart(...) of offbook.runtime, "
-            "or leave it out: then a failure ends the agent."
+            f"agent {name!r}: on_failure must be a Restart(...) of offbook.runtime, or "
+            f"None if a failure ends the agent, got {on_failure!r}."
         )
         raise UsageError(msg, agent=name)
 
@@ -232,15 +232,16 @@ def _checked(name: str, sub_agents: Iterable[Agent]) -> tuple[Agent, ...]:
         return ()
     if isinstance(sub_agents, Agent):
         msg = (
-            f"agent {name!r}: sub_agents is one agent; give a list: sub_agents=[{sub_agents.name}]."
+            f"agent {name!r}: sub_agents must be a list, got one agent. Pass "
+            f"sub_agents=[{sub_agents.name}]."
         )
         raise UsageError(msg, agent=name)
     given = tuple(sub_agents)
     for one in given:
         if not isinstance(one, Agent):
             msg = (
-                f"agent {name!r}: the sub-agent {one!r} is no agent. Give instances of Agent, "
-                "such as ChatModelAgent(...)."
+                f"agent {name!r}: sub_agents must contain instances of Agent, such as "
+                f"ChatModelAgent(...), got {one!r}."
             )
             raise UsageError(msg, agent=name)
     return given

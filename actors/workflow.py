@@ -188,14 +188,12 @@ class Parallel(_Workflow):
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
         if max_concurrency is not None and max_concurrency < 1:
             msg = (
-                f"Parallel {name!r}: max_concurrency={max_concurrency} would let no agent play; "
-                "give 1 or more, or None for no bound."
+                f"Parallel {name!r}: max_concurrency must be 1 or more, or None for no "
+                f"bound, got {max_concurrency}."
             )
             raise UsageError(msg, agent=name)
         if on_error not in ("isolate", "cancel"):
-            msg = (
-                f"Parallel {name!r}: on_error={on_error!r} is unknown; give 'isolate' or 'cancel'."
-            )
+            msg = f"Parallel {name!r}: on_error must be 'isolate' or 'cancel', got {on_error!r}."
             raise UsageError(msg, agent=name)
         self.max_concurrency = max_concurrency
         self.on_error = on_error

@@ -37,12 +37,10 @@ class Backoff:
             )
             raise UsageError(msg)
         if not self.factor >= 1:
-            msg = f"Backoff: factor={self.factor} would make the delays shrink; give 1 or more."
+            msg = f"Backoff: factor must be 1 or more, got {self.factor}."
             raise UsageError(msg)
         if not 0 <= self.jitter <= 1:
-            msg = (
-                f"Backoff: jitter={self.jitter} is a share of the delay; give a number from 0 to 1."
-            )
+            msg = f"Backoff: jitter must be a share of the delay, from 0 to 1, got {self.jitter}."
             raise UsageError(msg)
 
     def delay(self, attempt: int, *, chance: float | None = None) -> float:

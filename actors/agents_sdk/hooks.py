@@ -12,6 +12,14 @@ if TYPE_CHECKING:
 __all__ = ["OnceHooks"]
 
 
+def _once(name: str) -> Any:
+    async def hook(self: OnceHooks, *args: Any) -> None:
+        if not self._recording.replaying:
+            await getattr(self._hooks, name)(*args)
+
+    return hook
+
+
 class OnceHooks(RunHooks[Any]):
     """Passes calls on to a program's hooks, except calls during a replay."""
 
@@ -19,27 +27,10 @@ class OnceHooks(RunHooks[Any]):
         self._hooks = hooks
         self._recording = recording
 
-    async def _pass_on(self, name: str, *args: Any) -> None:
-        if not self._recording.replaying:
-            await getattr(self._hooks, name)(*args)
-
-    async def on_llm_start(self, *args: Any) -> None:
-        await self._pass_on("on_llm_start", *args)
-
-    async def on_llm_end(self, *args: Any) -> None:
-        await self._pass_on("on_llm_end", *args)
-
-    async def on_agent_start(self, *args: Any) -> None:
-        await self._pass_on("on_agent_start", *args)
-
-    async def on_agent_end(self, *args: Any) -> None:
-        await self._pass_on("on_agent_end", *args)
-
-    async def on_handoff(self, *args: Any) -> None:
-        await self._pass_on("on_handoff", *args)
-
-    async def on_tool_start(self, *args: Any) -> None:
-        await self._pass_on("on_tool_start", *args)
-
-    async def on_tool_end(self, *args: Any) -> None:
-        await self._pass_on("on_tool_end", *args)
+    on_llm_start = _once("on_llm_start")
+    on_llm_end = _once("on_llm_end")
+    on_agent_start = _once("on_agent_start")
+    on_agent_end = _once("on_agent_end")
+    on_handoff = _once("on_handoff")
+    on_tool_start = _once("on_tool_start")
+    on_tool_end = _once("on_tool_end")

@@ -38,8 +38,8 @@ class _NativeModel(Model):
         if result.status is not RunStatus.COMPLETED or result.final_message is None:
             msg = (
                 f"the native agent {self._agent.name!r} is {result.status.value} inside a "
-                "run of the SDK, which cannot wait for it: "
-                "give the approval to a tool of the SDK, or run the native agent by itself."
+                "run of the SDK, which cannot wait for it. Move the approval to a tool of "
+                "the SDK, or run the native agent by itself."
             )
             raise AgentError(msg, agent=self._agent.name)
         used = result.usage

@@ -224,8 +224,8 @@ class Recording:
         key: str,
         digest: str | None,
         make: Callable[[], Awaitable[T]],
-        to_plain: Callable[[T], Any],
-        from_plain: Callable[[Any], T],
+        to_plain: Callable[[T], Any] = lambda value: value,
+        from_plain: Callable[[Any], T] = lambda plain: plain,
         *,
         is_shown: bool = False,
     ) -> T:
@@ -290,15 +290,8 @@ class Recording:
         start = f"{scope.prefix}{agent}#"
         turn, _, rest = key.removeprefix(start).partition("/")
         reply = (self._door.result().invocation.steps or {}).get(f"{start}{turn}")
-        calls = (
-            []
-            if reply is None
-            else list(
-                _call_ids(
-                    reply["value"][-1:] if isinstance(reply["value"], list) else reply["value"]
-                )
-            )
-        )
+        value = None if reply is None else reply["value"]
+        calls = list(_call_ids(value[-1:] if isinstance(value, list) else value))
         place = calls.index(call_id) if call_id in calls else call_id
         after = rest.removeprefix(call_id)
         return f"{scope.place}{agent}#{turn}/{place}:{digest_of(arguments)}{after}"

@@ -267,10 +267,8 @@ async def _targets(
     that it was resumed from, or JSON made from it since, may start a new run, because the SDK has
     noted in it which calls were made.
     """
-    origin, waiting = (
-        vars(state).get(ORIGIN),
-        {item.call_id or "": item for item in state.get_interruptions()},
-    )
+    origin = vars(state).get(ORIGIN)
+    waiting = {item.call_id or "": item for item in state.get_interruptions()}
     run_id: str | None = named if origin is None else origin["run"]
     if named is not None and run_id != named:
         msg = (
@@ -336,8 +334,8 @@ async def _earlier(call: LiveCall, outcome: StoredResult) -> RunResult:
     assert call.run is not None
     if not isinstance(stored, Mapping):
         msg = (
-            f"run {call.run.id} is {outcome.status.value}, and the store has no result of it: it "
-            "was not begun with a run_id by this package."
+            f"run {call.run.id} is {outcome.status.value}, and the store has no result of "
+            "it, because this package did not start it with a run_id. Pass another run_id."
         )
         raise UsageError(msg, run=call.run.id)
     result = await result_from_store(call.agent, stored, call.options.get("context"))

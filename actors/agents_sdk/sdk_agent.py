@@ -335,14 +335,10 @@ async def _answered(
 def _decision_of(data: object) -> dict[str, Any]:
     """Convert a person's answer to the recorded form."""
     if isinstance(data, Approve):
-        given = data.arguments
-        return {
-            "approve": True,
-            "always": False,
-            "arguments": given
-            if given is None or isinstance(given, str)
-            else json.dumps(dict(given)),
-        }
+        arguments = data.arguments
+        if isinstance(arguments, Mapping):
+            arguments = json.dumps(dict(arguments))
+        return {"approve": True, "always": False, "arguments": arguments}
     if isinstance(data, Deny):
         return {"approve": False, "always": False, "message": data.reason or None}
     return {"approve": data is True, "always": False}

@@ -25,7 +25,7 @@ from pydantic import BaseModel
 
 from ...runtime.data.chat import Message, MessageDelta
 from ...runtime.maybe_await import maybe_await
-from .messages import message_of_reply
+from .messages import field_of, message_of_reply
 from .plain import (
     digest_of,
     output_from_plain,
@@ -125,10 +125,8 @@ class RecordedModel(_Standin):
         """
         scope: Scope = self._scope
         recording = scope.recording
-        key, digest = (
-            await recording.take_turn(scope, self._agent),
-            _digest_of_request(args, kwargs),
-        )
+        key = await recording.take_turn(scope, self._agent)
+        digest = _digest_of_request(args, kwargs)
         recorded = False
         try:
             door = await recording.door()
@@ -256,9 +254,7 @@ async def _once(
             return ["error", type(error).__qualname__, str(error)]
         return output_to_plain(made[0])
 
-    plain = await scope.recording.once(
-        key, digest_of(arguments), call, lambda value: value, lambda value: value, is_shown=is_shown
-    )
+    plain = await scope.recording.once(key, digest_of(arguments), call, is_shown=is_shown)
     if raised:
         raise raised[0]
     return made[0] if made else output_from_plain(plain)
@@ -347,12 +343,7 @@ def _recorded_method(name: str, method: Callable[..., Any]) -> Callable[..., Any
 
 
 def _call_id_of(call: Any) -> str:
-    found = (
-        call.get("call_id") or call.get("id")
-        if isinstance(call, dict)
-        else getattr(call, "call_id", None) or getattr(call, "id", None)
-    )
-    return str(found or "")
+    return str(field_of(call, "call_id") or field_of(call, "id") or "")
 
 
 def _asked(args: tuple[Any, ...]) -> list[Any]:
@@ -403,73 +394,37 @@ class RecordedSession(_Standin):
 
     def __init__(self, session: Session, scope: Scope) -> None:
         super().__init__(session)
-        for name, record in (
-            ("get_items", self._read),
-            ("add_items", self._add),
-            ("pop_item", self._read),
-            ("clear_session", self._read),
-        ):
-            object.__setattr__(
-                self, name, self._recorded(name, getattr(session, name), record, scope)
-            )
+        for name in ("get_items", "add_items", "pop_item", "clear_session"):
+            object.__setattr__(self, name, self._recorded(name, getattr(session, name), scope))
 
-    @staticmethod
     def _recorded(
-        name: str, method: Callable[..., Any], record: Callable[..., Any], scope: Scope
+        self, name: str, method: Callable[..., Any], scope: Scope
     ) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(method)
         async def recorded(*args: Any, **kwargs: Any) -> Any:
-            return await record(scope, name, method, args, kwargs)
+            recording, writes = scope.recording, name == "add_items"
+            items = args[0] if args else kwargs.get("items")
+            await recording.door()
+            key = recording.next_key(f"{scope.prefix}session/{name}")
+            made: list[Any] = []
+
+            async def call() -> list[Any]:
+                # A process that was killed between the write and its record has already written.
+                known = writes and recording.recovered and await self._ends_with(items, kwargs)
+                made.append(None if known else await maybe_await(method(*args, **kwargs)))
+                return [typed_to_plain(made[0])]
+
+            digest = digest_of(without_ids(items)) if writes else None
+            plain = await recording.once(key, digest, call)
+            return made[0] if made else typed_from_plain(plain[0])
 
         return recorded
 
-    async def _read(
-        self,
-        scope: Scope,
-        name: str,
-        method: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        return await self._once(scope, name, None, lambda: maybe_await(method(*args, **kwargs)))
-
-    async def _add(
-        self,
-        scope: Scope,
-        name: str,
-        method: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        items = args[0] if args else kwargs["items"]
+    async def _ends_with(self, items: Any, kwargs: dict[str, Any]) -> bool:
+        """Return whether the last items of the session are these."""
         scoped = {"wrapper": kwargs["wrapper"]} if "wrapper" in kwargs else {}
-
-        async def add() -> Any:
-            # A process that was killed between the write and its record has already written.
-            if (
-                scope.recording.recovered
-                and items
-                and await self._behind.get_items(limit=len(items), **scoped) == items
-            ):
-                return None
-            return await maybe_await(method(*args, **kwargs))
-
-        return await self._once(scope, name, digest_of(without_ids(items)), add)
-
-    async def _once(
-        self, scope: Scope, name: str, digest: str | None, make: Callable[[], Awaitable[Any]]
-    ) -> Any:
-        recording = scope.recording
-        await recording.door()
-        key = recording.next_key(f"{scope.prefix}session/{name}")
-        made: list[Any] = []
-
-        async def call() -> list[Any]:
-            made.append(await make())
-            return [typed_to_plain(made[0])]
-
-        plain = await recording.once(key, digest, call, lambda value: value, lambda value: value)
-        return made[0] if made else typed_from_plain(plain[0])
+        last = await self._behind.get_items(limit=len(items), **scoped) if items else None
+        return last is not None and bool(last == items)
 
 
 # --- decisions ---

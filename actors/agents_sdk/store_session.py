@@ -41,11 +41,8 @@ class StoreSession(SessionABC):
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         items = await self._read()
-        most = (
-            limit
-            if limit is not None or self.session_settings is None
-            else self.session_settings.limit
-        )
+        settings = self.session_settings
+        most = settings.limit if limit is None and settings is not None else limit
         return items if most is None or most < 0 else items[max(0, len(items) - most) :]
 
     async def add_items(self, items: list[Any]) -> None:

@@ -170,28 +170,24 @@ def handoff(
     and its answer is the tool's result.
     """
     if not isinstance(agent, Agent):
-        msg = f"handoff({agent!r}): pass an agent."
+        msg = f"handoff: agent must be an agent, got {agent!r}."
         raise UsageError(msg)
     where = f"handoff({agent.name!r})"
     if mode not in ("transfer", "call"):
-        msg = f"{where}: mode={mode!r} is unknown; give 'transfer' or 'call'."
+        msg = f"{where}: mode must be 'transfer' or 'call', got {mode!r}."
         raise UsageError(msg)
     if input_filter is not None and not callable(input_filter):
-        msg = (
-            f"{where}: input_filter={input_filter!r} cannot be called; give a function of "
-            "HandoffInputData."
-        )
+        msg = f"{where}: input_filter must be a function of HandoffInputData, got {input_filter!r}."
         raise UsageError(msg)
     if not isinstance(is_enabled, bool) and not callable(is_enabled):
         msg = (
-            f"{where}: is_enabled={is_enabled!r}: pass True, False, or a function of the context "
-            "and the agent."
+            f"{where}: is_enabled must be True, False, or a function of the context and "
+            f"the agent, got {is_enabled!r}."
         )
         raise UsageError(msg)
     if pass_input and input_type is None:
         msg = (
-            f"{where}: pass_input=True without an input_type: there is no input that could be "
-            "passed on."
+            f"{where}: pass_input=True needs an input_type. Pass input_type=, or omit pass_input=."
         )
         raise UsageError(msg)
     invoke, schema = _invocation(agent, on_handoff, input_type, where)
@@ -224,10 +220,7 @@ def as_handoff(given: object, whose: str) -> Handoff:
         return given
     if isinstance(given, Agent):
         return handoff(given)
-    msg = (
-        f"agent {whose!r}: {given!r} among its handoffs is neither an agent nor a handoff(agent, "
-        "...)."
-    )
+    msg = f"agent {whose!r}: handoffs must contain agents or handoff(agent, ...), got {given!r}."
     raise UsageError(msg, agent=whose)
 
 
@@ -238,8 +231,8 @@ def _either(one: str | None, other: str | None, default: str) -> str:
 def _name(name: str, where: str) -> str:
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
         msg = (
-            f"{where}: tool_name={name!r}: models take only names of up to 64 letters, digits, "
-            "'_' and '-' (ASCII); give tool_name=."
+            f"{where}: tool_name must have at most 64 letters, digits, '_' and '-' "
+            f"(ASCII), got {name!r}. Pass tool_name=."
         )
         raise UsageError(msg)
     return name
@@ -251,8 +244,9 @@ def _invocation(
     """Return a function that calls the callback, and the schema of its input."""
     if on_handoff is not None and not callable(on_handoff):
         msg = (
-            f"{where}: on_handoff={on_handoff!r} cannot be called; give a function of the "
-            f"context{', and the input' if input_type is not None else ''}."
+            f"{where}: on_handoff must be a function of the "
+            f"context{', and the input' if input_type is not None else ''}, got "
+            f"{on_handoff!r}."
         )
         raise UsageError(msg)
     if input_type is None:
@@ -261,8 +255,8 @@ def _invocation(
         return _Plain(agent, on_handoff), ensure_strict_json_schema({})
     if on_handoff is None:
         msg = (
-            f"{where}: input_type={input_type!r} without on_handoff: pass a function "
-            "on_handoff(context, input), which gets the input."
+            f"{where}: input_type={input_type!r} needs a function on_handoff(context, "
+            "input), which receives the input. Pass on_handoff=."
         )
         raise UsageError(msg)
     _check_takes(on_handoff, 2, where)

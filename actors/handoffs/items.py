@@ -266,8 +266,8 @@ class _Builder:
             return
         if not isinstance(item, Mapping):
             msg = (
-                f"{self._whose} has {item!r} among its items: pass Items, dicts with a role or a "
-                "type, or Messages."
+                f"{self._whose} returned {item!r} among its items. Return Items, dicts "
+                "with a role or a type, or Messages."
             )
             raise UsageError(msg)
         source = getattr(item, "source", None)

@@ -97,10 +97,7 @@ async def _target(handoff: Handoff, door: AgentDoor, call: ToolCall, opened: Spa
         msg = f"the handoff {call.name} failed: {type(error).__name__}: {text_of(error)}"
         raise HandoffError(msg, **where) from error
     if not isinstance(target, Agent):
-        msg = (
-            f"the handoff {call.name} came to {target!r}: its on_invoke_handoff has to return an "
-            "agent."
-        )
+        msg = f"the handoff {call.name!r}: on_invoke_handoff must return an agent, got {target!r}."
         raise HandoffError(msg, **where)
     opened.set(to_agent=target.name)
     return target
@@ -125,8 +122,8 @@ async def follow_again(door: AgentDoor, rules: HandoffRules, said: Sequence[Mess
     if handoff.agent is None:
         why = "which chooses the agent when it is called: it cannot be found again"
         msg = (
-            f"the run was about to hand over by {handoff.tool_name}, {why}. Give the Handoff "
-            "agent=."
+            f"the run was about to hand off by {handoff.tool_name!r}, {why}. Pass agent= "
+            "to the Handoff."
         )
         raise HandoffError(msg, run=door.run.run_id, agent=door.agent_name)
     door.hand_over(handoff.agent)

@@ -148,7 +148,7 @@ class DeterministicTransfer(Agent):
 
     def __init__(self, agent: Agent, to: Sequence[str]) -> None:
         if not isinstance(agent, Agent):
-            msg = f"DeterministicTransfer({agent!r}, ...): pass an Agent."
+            msg = f"DeterministicTransfer: agent must be an Agent, got {agent!r}."
             raise UsageError(msg)
         targets = (to,) if isinstance(to, str) else tuple(to)
         if not targets:

@@ -59,7 +59,7 @@ class McpTools(Toolset):
         connect_timeout: float = 30.0,
     ) -> None:
         if (command is None) == (url is None):
-            msg = "McpTools: pass either command=, which is started here, or url=, and not both."
+            msg = "McpTools: pass either command= (started in this process) or url=, and not both."
             raise UsageError(msg)
         if command is not None and (
             isinstance(command, str)
@@ -86,11 +86,13 @@ class McpTools(Toolset):
             )
             raise UsageError(msg)
         if isinstance(tools, str):
-            msg = f"McpTools(tools={tools!r}): pass a list of names, or a function of a name."
+            msg = (
+                f"McpTools: tools must be a list of names, or a function of a name, got {tools!r}."
+            )
             raise UsageError(msg)
         for name, seconds in (("timeout", timeout), ("connect_timeout", connect_timeout)):
             if seconds is not None and not seconds > 0:
-                msg = f"McpTools({name}={seconds!r}): pass seconds, more than 0."
+                msg = f"McpTools: {name} must be a number of seconds above 0, got {seconds!r}."
                 raise UsageError(msg)
         if isinstance(needs_approval, str) or not (
             isinstance(needs_approval, bool | Collection) or callable(needs_approval)

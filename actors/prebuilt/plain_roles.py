@@ -66,7 +66,7 @@ class _PlainRole(Agent):
         self, outcome: Outcome, wanted: str, context: AgentContext
     ) -> ModelBehaviorError:
         said = "" if outcome.message is None else outcome.message.text
-        msg = f"agent {self.name!r}: there is no {wanted} in what its model has answered: {said!r}."
+        msg = f"agent {self.name!r}: the reply of its model must contain {wanted}, got {said!r}."
         return ModelBehaviorError(msg, run=context.run_id, agent=self.name, message=outcome.message)
 
 

@@ -331,10 +331,7 @@ class PlanExecute(Sequential):
         description: str = "",
     ) -> None:
         if max_iterations < 1:
-            msg = (
-                f"PlanExecute: max_iterations={max_iterations} would carry out nothing; give 1 "
-                "or more."
-            )
+            msg = f"PlanExecute: max_iterations must be 1 or more, got {max_iterations}."
             raise UsageError(msg)
         self._problem = (
             _misfit("planner", planner)

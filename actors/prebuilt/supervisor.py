@@ -36,24 +36,25 @@ class Supervisor(Agent):
         on_error: Literal["abort", "report"] = "abort",
     ) -> None:
         if not isinstance(supervisor, Agent):
-            msg = f"Supervisor(supervisor={supervisor!r}): pass an Agent."
+            msg = f"Supervisor: supervisor must be an Agent, got {supervisor!r}."
             raise UsageError(msg)
         if on_error not in ("abort", "report"):
             msg = (
-                f"Supervisor of {supervisor.name!r}: on_error={on_error!r} is unknown; give "
-                "'abort' or 'report'."
+                f"Supervisor of {supervisor.name!r}: on_error must be 'abort' or 'report', "
+                f"got {on_error!r}."
             )
             raise UsageError(msg, agent=supervisor.name)
         if not supervisor.allows_transfer or supervisor.wrapped is not None:
             msg = (
-                f"Supervisor: {supervisor.name!r} is a {type(supervisor).__name__}, which "
-                "decides nothing. Give an agent that can hand over."
+                "Supervisor: supervisor must be an agent that can transfer, got "
+                f"{supervisor.name!r}, a {type(supervisor).__name__}. Pass a "
+                "ChatModelAgent, for example."
             )
             raise UsageError(msg, agent=supervisor.name)
         if supervisor.sub_agents:
             msg = (
-                f"Supervisor: {supervisor.name!r} has sub-agents of its own. Give all of them "
-                "here: sub_agents=[...]."
+                f"Supervisor: {supervisor.name!r} already has sub-agents. Pass all "
+                "sub-agents here: sub_agents=[...]."
             )
             raise UsageError(msg, agent=supervisor.name)
         back = _Reporting if on_error == "report" else DeterministicTransfer

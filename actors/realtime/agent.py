@@ -82,8 +82,8 @@ class RealtimeAgent(Agent):
             raise TypeError(msg)
         if mcp_servers:
             msg = (
-                f"agent {name!r}: mcp_servers are not there for agents that speak. Give their "
-                "tools as tools=[...]."
+                f"agent {name!r}: mcp_servers is not supported by realtime agents. Pass "
+                "their tools as tools=[...]."
             )
             raise UsageError(msg, agent=name)
         super().__init__(name=name, description=handoff_description or "", hooks=hooks)
@@ -117,8 +117,8 @@ class RealtimeAgent(Agent):
         text = await maybe_await(self.instructions(context, self))
         if text is not None and not isinstance(text, str):
             msg = (
-                f"agent {self.name!r}: its instructions came to {type(text).__name__}, and have "
-                "to be text."
+                f"agent {self.name!r}: instructions must return a string, got a "
+                f"{type(text).__name__}."
             )
             raise UsageError(msg, agent=self.name)
         return text
@@ -143,8 +143,8 @@ class RealtimeAgent(Agent):
         if inspect.isfunction(given) or inspect.ismethod(given):
             return make_tool(given)
         msg = (
-            f"agent {self.name!r}: {given!r} is no function tool, and agents that speak have no "
-            "others. Give @tool functions."
+            f"agent {self.name!r}: tools of a realtime agent must be function tools, got "
+            f"{given!r}. Pass @tool functions."
         )
         raise UsageError(msg, agent=self.name)
 

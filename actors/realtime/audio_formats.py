@@ -83,7 +83,7 @@ def as_audio_format(given: object) -> AudioFormat:
         name, rate = getattr(given, "type", None), getattr(given, "rate", None)
     found = _SPELLINGS.get(name) if isinstance(name, str) else None
     if found is None:
-        msg = f"{given!r} is no audio format: pass 'pcm16', 'g711_ulaw' or 'g711_alaw'."
+        msg = f"an audio format must be 'pcm16', 'g711_ulaw' or 'g711_alaw', got {given!r}."
         raise UsageError(msg)
     if rate is not None and rate != found.rate:
         msg = (

@@ -190,8 +190,9 @@ class Reconnect:
     def __post_init__(self) -> None:
         if self.attempts < 1 or not self.within > 0:
             msg = (
-                f"Reconnect(attempts={self.attempts}, within={self.within}): pass one attempt or "
-                "more, and seconds. reconnect=None: never."
+                "Reconnect: attempts must be 1 or more and within a number of seconds "
+                f"above 0, got attempts={self.attempts!r}, within={self.within!r}. Pass "
+                "reconnect=None to never reconnect."
             )
             raise UsageError(msg)
 
@@ -303,18 +304,19 @@ def checked_config(config: Mapping[str, Any] | None) -> RealtimeRunConfig:
     for name, choices in _CHOICES.items():
         if name in given and given[name] not in choices:
             msg = (
-                f"config[{name!r}] is {given[name]!r}: pass one of {', '.join(map(repr, choices))}."
+                f"config[{name!r}] must be one of {', '.join(map(repr, choices))}, got "
+                f"{given[name]!r}."
             )
             raise UsageError(msg)
     for name in _POSITIVE:
         if name in given and not given[name] > 0:
-            msg = f"config[{name!r}] is {given[name]!r}: pass a number above 0."
+            msg = f"config[{name!r}] must be a number above 0, got {given[name]!r}."
             raise UsageError(msg)
     if not isinstance(given.get("reconnect"), Reconnect | None):
-        msg = f"config['reconnect'] is {given['reconnect']!r}: pass Reconnect(...), or None."
+        msg = f"config['reconnect'] must be Reconnect(...), or None, got {given['reconnect']!r}."
         raise UsageError(msg)
     if not isinstance(given.get("limits", RealtimeLimits()), RealtimeLimits):
-        msg = f"config['limits'] is {given['limits']!r}: pass RealtimeLimits(...)."
+        msg = f"config['limits'] must be RealtimeLimits(...), got {given['limits']!r}."
         raise UsageError(msg)
     return given  # type: ignore[return-value]  # checked above
 

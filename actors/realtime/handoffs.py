@@ -52,8 +52,8 @@ def realtime_handoff(
             raise TypeError(msg)
     if not isinstance(agent, RealtimeAgent):
         msg = (
-            f"realtime_handoff({agent!r}): {type(agent).__name__} is no RealtimeAgent. One that "
-            "does not speak takes part as a tool: agent.as_tool()."
+            "realtime_handoff: agent must be a RealtimeAgent, got a "
+            f"{type(agent).__name__}: {agent!r}. Use agent.as_tool() for other agents."
         )
         raise UsageError(msg)
     make: Any = handoff
@@ -95,7 +95,7 @@ def as_realtime_handoff(given: object, whose: str) -> Handoff:
             is_enabled=getattr(given, "is_enabled", True),
         )
     msg = (
-        f"agent {whose!r}: among its handoffs is {given!r}: pass agents that speak, or "
-        "realtime_handoff(agent)."
+        f"agent {whose!r}: handoffs must contain realtime agents or "
+        f"realtime_handoff(agent), got {given!r}."
     )
     raise UsageError(msg, agent=whose)

@@ -118,7 +118,8 @@ class OpenAIRealtimeSIPModel(OpenAIRealtimeModel):
     async def connect(self, options: RealtimeModelConfig) -> RealtimeConnection:
         if not options.get("call_id"):
             msg = (
-                "OpenAIRealtimeSIPModel is attached to a call: pass model_config={'call_id': ...}."
+                "OpenAIRealtimeSIPModel needs the id of the call that it attaches to. "
+                "Pass model_config={'call_id': ...}."
             )
             raise UsageError(msg)
         return await super().connect(options)

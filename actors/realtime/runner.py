@@ -69,8 +69,8 @@ class RealtimeRunner:
     ) -> None:
         if not isinstance(starting_agent, RealtimeAgent):
             msg = (
-                f"RealtimeRunner({starting_agent!r}): pass a RealtimeAgent. Other agents are run "
-                "by a Runner."
+                "RealtimeRunner: starting_agent must be a RealtimeAgent, got "
+                f"{starting_agent!r}. Use a Runner for other agents."
             )
             raise UsageError(msg)
         check_hooks(hooks, RunHooks, "RealtimeRunner")

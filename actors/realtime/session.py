@@ -77,7 +77,7 @@ class RealtimeSession:
         busy: Busy = "reject",
     ) -> None:
         if not isinstance(agent, RealtimeAgent):
-            msg = f"RealtimeSession: {agent!r} is no RealtimeAgent."
+            msg = f"RealtimeSession: agent must be a RealtimeAgent, got {agent!r}."
             raise UsageError(msg)
         self.id = session_id or new_id()
         self.listeners: list[RealtimeModelListener] = []
@@ -324,7 +324,7 @@ class RealtimeSession:
         Returns when its settings are in force. Raises if they were refused.
         """
         if not isinstance(agent, RealtimeAgent):
-            msg = f"update_agent({agent!r}): pass a RealtimeAgent."
+            msg = f"update_agent: agent must be a RealtimeAgent, got {agent!r}."
             raise UsageError(msg)
         core = self._open_core()
         waits: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -383,8 +383,8 @@ def _check_message(message: object) -> None:
         or not isinstance(message.get("content"), list | tuple)
     ):
         msg = (
-            f"send_message({message!r}): pass a string, or a message {{'type': 'message', "
-            "'role': 'user', 'content': [...]}."
+            "send_message: message must be a string, or a message {'type': 'message', "
+            f"'role': 'user', 'content': [...]}}, got {message!r}."
         )
         raise UsageError(msg)
     for part in message["content"]:

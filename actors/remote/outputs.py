@@ -274,8 +274,8 @@ class Outputs:
         if isinstance(made, str):
             return AgentEvent.say(made)
         msg = (
-            f"{self._who}: output_converter returned {made!r}: pass an AgentEvent, a Message, a "
-            "text, several of these, or None."
+            f"{self._who}: output_converter must return an AgentEvent, a Message, a "
+            f"string, a list of these, or None, got {made!r}."
         )
         raise UsageError(msg)
 

@@ -97,7 +97,7 @@ class RemoteAgent(Agent):
             ("output_converter", output_converter),
         ):
             if function is not None and not callable(function):
-                msg = f"RemoteAgent({what}={function!r}): pass a function."
+                msg = f"RemoteAgent: {what} must be a function, got {function!r}."
                 raise UsageError(msg)
         if isinstance(url, str):
             name = name if name is not None else _name_of(url)

@@ -172,8 +172,8 @@ class RemoteRun:
                 message = as_message(made, "user")
             except UsageError as error:
                 msg = (
-                    f"agent {name!r}: input_converter returned {made!r}: pass an A2AMessage, a "
-                    "Message or a text."
+                    f"agent {name!r}: input_converter must return an A2AMessage, a Message "
+                    f"or a string, got {made!r}."
                 )
                 raise UsageError(msg, agent=name) from error
         else:

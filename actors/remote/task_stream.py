@@ -229,7 +229,7 @@ class TaskStream:
             return event
         self._stale += 1
         if self._stale > _MOST_STALE:
-            msg = f"the task {self.task_id} does not take its answer: it goes on waiting for it."
+            msg = f"the task {self.task_id!r} did not accept the answer, and still waits for one."
             raise A2AProtocolError(msg)
         return replace(event, status=TaskStatus(TaskState.WORKING))
 

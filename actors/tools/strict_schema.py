@@ -207,7 +207,7 @@ class _Walk:
         for step in reference.split("/")[1:]:
             key = unquote(step).replace("~1", "/").replace("~0", "~")
             if not isinstance(target, Mapping) or key not in target:
-                msg = f"{where}: the reference {reference!r} leads nowhere: there is no {key!r}."
+                msg = f"{where}: the reference {reference!r} has no target: {key!r} does not exist."
                 raise UsageError(msg)
             target = target[key]
         if not isinstance(target, Mapping):

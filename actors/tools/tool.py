@@ -409,7 +409,7 @@ def _make(
         raise UsageError(msg)
     if unknown := options.keys() - _OPTIONS:
         msg = (
-            f"tool {_name_of(function)}: there is no option {(first := min(unknown))!r}. "
+            f"tool {_name_of(function)!r}: unknown option {(first := min(unknown))!r}. "
             f"{meant(first, sorted(_OPTIONS))}"
         )
         raise UsageError(msg)

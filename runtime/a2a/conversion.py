@@ -94,8 +94,8 @@ def _fill(value: Value, data: object, where: str, depth: int) -> None:
             _fill(value.list_value.values.add(), item, f"{where}[{index}]", depth + 1)
     else:
         msg = (
-            f"{where} is a {type(data).__name__}, which JSON cannot hold: pass None, a bool, a "
-            "number, a text, a list or a dict."
+            f"{where} must be JSON data (None, a bool, a number, a string, a list or a "
+            f"dict), got a {type(data).__name__}."
         )
         raise UsageError(msg)
 
@@ -268,7 +268,10 @@ def _moment(timestamp: str) -> datetime:
     try:
         moment = datetime.fromisoformat(timestamp)
     except ValueError as error:
-        msg = f"TaskStatus(timestamp={timestamp!r}): pass ISO 8601, such as '2026-01-31T12:00:00Z'."
+        msg = (
+            "TaskStatus: timestamp must be ISO 8601, such as '2026-01-31T12:00:00Z', got "
+            f"{timestamp!r}."
+        )
         raise UsageError(msg) from error
     return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 

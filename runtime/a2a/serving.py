@@ -109,11 +109,11 @@ def _check(agent: object, handlers: object, keep_seconds: float, keep_tasks: int
         and not isinstance(agent, Runner)
         and not callable(getattr(agent, "run", None))
     ):
-        msg = f"a2a_app({agent!r}): pass an agent, or a Runner of one."
+        msg = f"a2a_app: agent must be an agent, or a Runner of one, got {agent!r}."
         raise UsageError(msg)
     if not keep_seconds > 0 or keep_tasks < 1:
         msg = (
-            f"a2a_app(keep_seconds={keep_seconds!r}, keep_tasks={keep_tasks!r}): pass a number "
-            "of seconds above 0, and 1 or more tasks."
+            "a2a_app: keep_seconds must be a number of seconds above 0 and keep_tasks 1 "
+            f"or more, got keep_seconds={keep_seconds!r}, keep_tasks={keep_tasks!r}."
         )
         raise UsageError(msg)

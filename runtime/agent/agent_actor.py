@@ -280,7 +280,7 @@ def _check_event(agent: Definition, event: object) -> None:
     """Raise if a custom agent yielded something that is not a valid event."""
     if type(event) is not AgentEvent:
         msg = (
-            f"agent {agent.name!r} yielded {event!r}, which is no AgentEvent. Yield "
+            f"agent {agent.name!r} must yield AgentEvents, got {event!r}. Yield "
             "AgentEvent.say('...'), AgentEvent.of(...), or context.interrupt(...)."
         )
         raise UsageError(msg, agent=agent.name)
@@ -293,9 +293,15 @@ def _check_event(agent: Definition, event: object) -> None:
     for field, kind, what in wanted:
         value = getattr(event, field)
         if value is not None and not isinstance(value, kind):
-            msg = f"agent {agent.name!r} yielded an event with {field}={value!r}: pass {what}."
+            msg = (
+                f"agent {agent.name!r} yielded an event whose {field} must be {what}, got "
+                f"{value!r}."
+            )
             raise UsageError(msg, agent=agent.name)
     action = event.action
     if isinstance(action, TransferToAgent) and not isinstance(action.agent_name, str):
-        msg = f"agent {agent.name!r} yielded {action!r}: pass the name of an agent."
+        msg = (
+            f"agent {agent.name!r} yielded {action!r}, whose agent_name must be the name of an "
+            "agent."
+        )
         raise UsageError(msg, agent=agent.name)

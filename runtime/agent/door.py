@@ -424,8 +424,8 @@ class AgentDoor(InnerActor):
         if name not in invocation.steps:
             if not callable(make):
                 msg = (
-                    f"context.step({name!r}, ...): pass a function that returns an awaitable, "
-                    "for example `lambda: fetch(url)`."
+                    f"context.step: make of step {name!r} must be a function that returns "
+                    "an awaitable, for example `lambda: fetch(url)`."
                 )
                 raise UsageError(msg, run=self.run.run_id, agent=self.agent_name)
             await self.make_sure()

@@ -68,8 +68,8 @@ def check_history(history: object, where: str, agent_name: str | None = None) ->
     """Raise unless `history` is a valid value for `history=`."""
     if history is not None and not callable(history) and history not in _POLICIES:
         msg = (
-            f"{where}: history={history!r} is unknown. Give 'lane', 'run_path', 'isolated', "
-            "'input_only', or a function of the entries."
+            f"{where}: history must be 'lane', 'run_path', 'isolated', 'input_only', or a "
+            f"function of the entries, got {history!r}."
         )
         raise UsageError(msg, agent=agent_name)
 

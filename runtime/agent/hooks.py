@@ -67,8 +67,8 @@ class _Hooks:
         for name in sorted(found):
             if name not in known:
                 msg = (
-                    f"{cls.__name__}.{name}: there is no such hook. {base.__name__} has: "
-                    f"{', '.join(known)}."
+                    f"{cls.__name__}.{name}: unknown hook. The hooks of {base.__name__} "
+                    f"are {', '.join(known)}."
                 )
                 raise UsageError(msg)
             _check_signature(cls, name, known[name])
@@ -133,8 +133,8 @@ def check_hooks(hooks: object, kind: type[RunHooks | AgentHooks], where: str) ->
     """Raise unless `hooks` is an instance of `kind`."""
     if hooks is not None and not isinstance(hooks, kind):
         msg = (
-            f"{where}: hooks={hooks!r} are no {kind.__name__}. Give an instance of a subclass of "
-            f"offbook.runtime.{kind.__name__}."
+            f"{where}: hooks must be an instance of a subclass of "
+            f"offbook.runtime.{kind.__name__}, got {hooks!r}."
         )
         raise UsageError(msg)
 
@@ -148,8 +148,8 @@ def add_global_hooks(hooks: RunHooks) -> Callable[[], None]:
     """
     if not isinstance(hooks, RunHooks):
         msg = (
-            f"add_global_hooks({hooks!r}): pass an instance of a subclass of "
-            "offbook.runtime.RunHooks."
+            "add_global_hooks: hooks must be an instance of a subclass of "
+            f"offbook.runtime.RunHooks, got {hooks!r}."
         )
         raise UsageError(msg)
     key = object()

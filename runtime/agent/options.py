@@ -113,7 +113,7 @@ class InstructionOptions(Options):
     def __init__(self, instruction: str, *, agents: Collection[str] | None = None) -> None:
         super().__init__(agents=agents, instruction=instruction)
         if not isinstance(instruction, str):
-            msg = f"InstructionOptions({instruction!r:.80}): pass a string."
+            msg = f"InstructionOptions: instruction must be a string, got {instruction!r:.80}."
             raise UsageError(msg)
         self.instruction = instruction
 
@@ -148,8 +148,8 @@ def as_tool_options(given: OptionsLike) -> tuple[Options, ...]:
     for one in found:
         if not isinstance(one, ToolOptions):
             msg = (
-                f"tool_options: {one!r} is none. Give ToolOptions(name=value, tools=(...)), or a "
-                "dictionary."
+                "tool_options must contain ToolOptions(name=value, tools=(...)) or "
+                f"dictionaries, got {one!r}."
             )
             raise UsageError(msg)
     return found

@@ -80,16 +80,15 @@ def _models(model: object, agents: set[str]) -> dict[str | None, ChatModel | str
     for name, one in named.items():
         if name is not None and name not in agents:
             msg = (
-                f"override(model=...): there is no agent {name!r}. Agents: "
-                f"{', '.join(sorted(agents))}."
+                f"override(model=...): unknown agent {name!r}. Agents: {', '.join(sorted(agents))}."
             )
             raise UsageError(msg)
         if isinstance(one, type) or not (
             isinstance(one, str) or callable(getattr(one, "generate", None))
         ):
             msg = (
-                f"override(model=...): {one!r:.80} has no generate(): pass a ChatModel, such as "
-                "ScriptedModel([...]), or agents' names with a model for each."
+                "override: model must be a ChatModel, such as ScriptedModel([...]), or a "
+                f"mapping from agents' names to models, got {one!r:.80}."
             )
             raise UsageError(msg)
     return dict(named)
@@ -100,8 +99,8 @@ def _tools(tools: object, known: set[str] | None) -> dict[str, Callable[..., obj
         return {}
     if not isinstance(tools, Mapping):
         msg = (
-            f"override(tools={tools!r:.80}): pass a mapping of names of tools to what replaces "
-            "them, such as {'get_weather': fake_weather}."
+            "override: tools must be a mapping of names of tools to what replaces them, "
+            f"such as {{'get_weather': fake_weather}}, got {tools!r:.80}."
         )
         raise UsageError(msg)
     for name, one in tools.items():
@@ -119,8 +118,8 @@ def _tools(tools: object, known: set[str] | None) -> dict[str, Callable[..., obj
                 else f"{one!r:.80}, which cannot be called"
             )
             msg = (
-                f"override(tools=...): {name!r} is to be replaced by {what}: pass a function, or "
-                "a Tool of the same name."
+                f"override: the replacement of tool {name!r} must be a function, or a Tool "
+                f"of the same name, got {what}."
             )
             raise UsageError(msg)
     return dict(tools)

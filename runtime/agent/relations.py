@@ -40,7 +40,7 @@ def _tell(agent: Definition, name: str, *args: object) -> None:
     if inspect.iscoroutine(returned):
         returned.close()
         msg = (
-            f"agent {agent.name!r}: {name}() is `async def`: it is called where agents are put "
-            "together, and has to be `def`."
+            f"agent {agent.name!r}: {name}() must be `def`, not `async def`: it is called "
+            "while agents are composed."
         )
         raise UsageError(msg, agent=agent.name)

@@ -147,7 +147,7 @@ class SessionValues(MutableMapping[str, Any]):
 
 def _check_key(key: object) -> None:
     if not isinstance(key, str):
-        msg = f"session values go by names: {key!r} is no text."
+        msg = f"the key of a session value must be a string, got {key!r}."
         raise UsageError(msg)
 
 

@@ -365,17 +365,17 @@ _PARTS: Final = (
 def _check_definition(agent: Definition, parent: Node | None) -> None:
     """Raise if `agent` is not an agent, or lacks an attribute that all agents have."""
     where = f" among the sub-agents of {parent.name!r}" if parent is not None else ""
-    instead = "give a ChatModelAgent, a workflow, or your own subclass of Agent."
+    instead = "Pass a ChatModelAgent, a workflow, or your own subclass of Agent."
     if isinstance(agent, type):
-        msg = f"{agent!r}{where} is no agent, but a class: write {agent.__name__}(...)."
+        msg = f"{agent!r}{where} is a class, not an agent. Pass an instance: {agent.__name__}(...)."
         raise UsageError(msg)
     if not hasattr(agent, "run"):
-        msg = f"{agent!r}{where} is no agent: {instead}"
+        msg = f"{agent!r}{where} is not an agent. {instead}"
         raise UsageError(msg)
     if not isinstance(getattr(agent, "name", None), str):
         msg = (
-            f"{agent!r}{where} is no agent, for it has no name: {instead} One with an __init__ "
-            "of its own calls super().__init__(name=...)."
+            f"{agent!r}{where} is not an agent, because it has no name. {instead} An __init__ of "
+            "your own calls super().__init__(name=...)."
         )
         raise UsageError(msg)
     if missing := [part for part in _PARTS if not hasattr(agent, part)]:

@@ -210,7 +210,10 @@ def given_answer(
     found: dict[str, object] = {}
     for context in contexts:
         if (yes or no is not None) and not is_approval(context.info):
-            msg = f"--yes and --no are for approvals; {question_of(context, 80)}: pass --data."
+            msg = (
+                f"--yes and --no answer approvals only. For {question_of(context, 80)}, pass "
+                "--data."
+            )
             raise UsageError(msg)
         if (
             not is_named

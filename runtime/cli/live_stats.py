@@ -93,7 +93,7 @@ def fetch_stats(options: StatsOptions) -> Mapping[str, Any]:
                 "console printed, or --token."
             )
         elif error.code == _MISSING:
-            msg = f"stats: there is no console at {shown} (404). Pass the address of its page."
+            msg = f"stats: {shown} has no console (404). Pass the address of the console's page."
         else:
             msg = f"stats: {shown} returned {error.code} {error.reason}."
         raise UsageError(msg) from None

@@ -83,10 +83,10 @@ def _module(place: str) -> Any:
                 place == error.name or place.startswith(f"{error.name}.")
             ):
                 raise  # an import of the module itself failed
-            msg = f"{place}: there is no such file or module."
+            msg = f"{place}: file or module not found."
             raise UsageError(msg) from error
     if not path.is_file():
-        msg = f"{place}: there is no such file."
+        msg = f"{place}: file not found."
         raise UsageError(msg)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:

@@ -79,7 +79,7 @@ def _form(form: str | None, output: str | None, known: tuple[str, ...]) -> str:
         raise UsageError(msg)
     chosen = form or _ENDINGS.get(ending, "text")
     if chosen not in known:
-        msg = f"--form {chosen}: pass one of {', '.join(dict.fromkeys(known))}."
+        msg = f"--form must be one of {', '.join(dict.fromkeys(known))}, got {chosen}."
         raise UsageError(msg)
     return chosen
 

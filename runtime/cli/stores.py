@@ -48,7 +48,7 @@ def existing_store_at(address: str | None) -> JournalStore:
     if path is not None and not Path(path).is_file():
         named = f"--store {address}" if address else chosen
         msg = (
-            f"{named}: there is no such file. Pass --store URL (a file, redis://… or "
+            f"{named}: file not found. Pass --store URL (a file, redis://… or "
             f"postgresql://…), or set {VARIABLE}."
         )
         raise UsageError(msg)

@@ -76,7 +76,7 @@ def limits_of(given: LimitsLike | dict[str, Any], what: str = "Cluster.start") -
     known = {field.name: field.default for field in fields(Limits)}
     for name, value in given.items():
         if name not in known:
-            msg = f"{what}({name}=...): there is no such option. {meant(name, tuple(known))}"
+            msg = f"{what}: unknown option {name!r}. {meant(name, tuple(known))}"
             raise UsageError(msg)
         least = _LEAST.get(name, 0.01)
         whole = isinstance(known[name], int)
@@ -86,8 +86,9 @@ def limits_of(given: LimitsLike | dict[str, Any], what: str = "Cluster.start") -
             or not value >= least
         ):
             msg = (
-                f"{what}({name}={value!r}): give "
-                f"{'a whole number' if whole else 'a number of seconds'}, {least:g} or more."
+                f"{what}: {name} must be "
+                f"{'a whole number' if whole else 'a number of seconds'}, {least:g} or "
+                f"more, got {value!r}."
             )
             raise UsageError(msg)
     return Limits(**given)

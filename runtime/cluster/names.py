@@ -28,12 +28,13 @@ def check_name(name: object, what: str) -> str:
     if callable(name):
         own = f"{getattr(name, '__module__', 'module')}:{getattr(name, '__qualname__', 'name')}"
         msg = (
-            f"{what}({name!r}): an object cannot go to another machine. Give its name, as a text "
-            f"that each host can import: {own!r}."
+            f"{what}: {name!r} is an object, which cannot be sent to another machine. Pass "
+            f"its name, which each host can import, as a string: {own}."
         )
     else:
         msg = (
-            f"{what}({name!r}): give the name of it as 'module:attribute', for example 'shop:host'."
+            f"{what}: the name must have the form 'module:attribute', for example "
+            f"'shop:host', got {name!r}."
         )
     raise UsageError(msg)
 
@@ -42,8 +43,8 @@ def check_cluster_name(name: object) -> str:
     """Return the name. Raise unless it is valid for a cluster."""
     if not isinstance(name, str) or not _CLUSTER.fullmatch(name):
         msg = (
-            f"Cluster(name={name!r}): give a name of letters, digits, '-', '_' and '.', 100 at "
-            "most, for example 'shop'."
+            "Cluster: name must have at most 100 letters, digits, '-', '_' or '.', for "
+            f"example 'shop', got {name!r}."
         )
         raise UsageError(msg)
     return name

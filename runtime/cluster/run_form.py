@@ -55,7 +55,10 @@ def pack_run(
     said: dict[str, Any] = dict(given)
     timeout = said.get("timeout")
     if timeout is not None and not timeout > 0:
-        msg = f"{what}(timeout={timeout}): give a number of seconds above 0, or None for no limit."
+        msg = (
+            f"{what}: timeout must be a number of seconds above 0, or None for no limit, got "
+            f"{timeout}."
+        )
         raise UsageError(msg)
     said["options"] = _packed_options(what, as_options(said.get("options")))
     said["messages"] = list(as_messages(messages))
@@ -121,8 +124,8 @@ def _packed_options(what: str, options: Sequence[Options]) -> list[Any]:
     for one in options:
         if type(one) not in _KINDS:
             msg = (
-                f"{what}(options={one!r}): options of a class of your own cannot go to another "
-                "machine. Give Options, ToolOptions or ModelOptions."
+                f"{what}: options must be Options, ToolOptions or ModelOptions, got "
+                f"{one!r}: options of your own classes cannot be sent to another machine."
             )
             raise UsageError(msg)
         try:

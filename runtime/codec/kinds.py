@@ -256,8 +256,8 @@ class Dataclass(RegisteredType):
                 values[item.name] = item.default_factory()
             else:
                 msg = (
-                    f"the stored {self.name} lacks the field {item.name!r}. Give the field a "
-                    "default."
+                    f"the stored {self.name!r} lacks the field {item.name!r}. Add a "
+                    "default to the field."
                 )
                 raise CheckpointError(msg)
 
@@ -302,7 +302,8 @@ class Tuple(RegisteredType):
         missing = [name for name in self.names if name not in values]
         if missing:
             msg = (
-                f"the stored {self.name} lacks the field {missing[0]!r}. Give the field a default."
+                f"the stored {self.name!r} lacks the field {missing[0]!r}. Add a default "
+                "to the field."
             )
             raise CheckpointError(msg)
         made: object = tuple.__new__(self.cls, [values[name] for name in self.names])

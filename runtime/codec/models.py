@@ -121,8 +121,8 @@ class Model(RegisteredType):
             if name not in values:
                 if item.is_required():
                     msg = (
-                        f"the stored {self.name} lacks the field {name!r}. Give the field a "
-                        "default."
+                        f"the stored {self.name!r} lacks the field {name!r}. Add a default "
+                        "to the field."
                     )
                     raise CheckpointError(msg)
                 values[name] = item.get_default(call_default_factory=True, validated_data=values)

@@ -33,8 +33,8 @@ def as_messages(given: str | Message | Sequence[Message]) -> tuple[Message, ...]
     for message in messages:
         if not isinstance(message, Message):
             msg = (
-                f"messages: {message!r} is no Message. Write Message.user('...'), or give a "
-                "plain text."
+                f"messages must contain Messages, got {message!r}. Write "
+                "Message.user('...'), or pass a string."
             )
             raise UsageError(msg)
     return messages

@@ -219,7 +219,7 @@ class Message(Value, _Written, frozen=True):
     def __post_init__(self) -> None:
         if self.role not in _ROLES:
             msg = (
-                f"Message: role={self.role!r} is none of 'system', 'user', 'assistant' and 'tool'."
+                f"Message: role must be 'system', 'user', 'assistant' or 'tool', got {self.role!r}."
             )
             raise UsageError(msg)
         if not isinstance(self.content, str):

@@ -46,7 +46,7 @@ def model_from_env(kind: Literal["chat", "embedding"] = "chat") -> ChatModel | E
     its parents. If both providers are configured, MODEL_TYPE must be `openai` or `ark`.
     """
     if kind not in _NAMES:
-        msg = f"model_from_env({kind!r}): pass 'chat' or 'embedding'."
+        msg = f"model_from_env: kind must be 'chat' or 'embedding', got {kind!r}."
         raise UsageError(msg)
     found = environment()
     values = {name: value.strip() for name, value in found.items()}

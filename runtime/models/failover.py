@@ -44,15 +44,15 @@ class FailoverModel:
         self._models = tuple(models)
         if not self._models:
             msg = (
-                "FailoverModel: models is empty; give at least one, as in FailoverModel([first, "
-                "second])."
+                "FailoverModel: models must not be empty. Pass at least one, as in "
+                "FailoverModel([first, second])."
             )
             raise UsageError(msg)
         for index, model in enumerate(self._models):
             if not callable(getattr(model, "generate", None)):
                 msg = (
-                    f"FailoverModel: models[{index}]={model!r} is no chat model: it has no "
-                    "method generate."
+                    f"FailoverModel: models[{index}] must be a chat model with a method "
+                    f"generate, got {model!r}."
                 )
                 raise UsageError(msg)
         self._should_failover = should_failover

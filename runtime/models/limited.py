@@ -45,7 +45,7 @@ class LimitedModel:
         clock: Clock | None = None,
     ) -> None:
         if not callable(getattr(model, "generate", None)):
-            msg = f"LimitedModel: model={model!r} is no chat model: it has no method generate."
+            msg = f"LimitedModel: model must be a chat model with a method generate, got {model!r}."
             raise UsageError(msg)
         limits = {
             "requests_per_minute": requests_per_minute,

@@ -50,7 +50,7 @@ def text_at(thing: object, name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        msg = f"{name} is no text, but {value!r:.80}"
+        msg = f"{name} must be a string, got {value!r:.80}"
         raise TypeError(msg)
     return value
 
@@ -225,7 +225,7 @@ def _choices(thing: object) -> Sequence[object]:
     if not choices:
         return []
     if not isinstance(choices, list | tuple):
-        msg = f"the choices are no list, but {choices!r:.80}"
+        msg = f"the choices must be a list, got {choices!r:.80}"
         raise TypeError(msg)
     return choices
 
@@ -244,7 +244,7 @@ def _text(content: str | Iterable[object] | None) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
-        msg = f"the content is no text, but {content!r:.80}"
+        msg = f"the content must be a string, got {content!r:.80}"
         raise TypeError(msg)
     return "".join(text_at(part, "text") for part in content or ())
 

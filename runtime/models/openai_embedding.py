@@ -54,8 +54,8 @@ class OpenAIEmbeddingModel(OpenAIModel):
     ) -> None:
         if not isinstance(model, str):
             msg = (
-                f"OpenAIEmbeddingModel({model!r}): pass the name of a model for embeddings, such "
-                "as 'text-embedding-3-small'."
+                "OpenAIEmbeddingModel: model must be the name of a model for embeddings, "
+                f"such as 'text-embedding-3-small', got {model!r}."
             )
             raise UsageError(msg)
         super().__init__(
@@ -70,7 +70,7 @@ class OpenAIEmbeddingModel(OpenAIModel):
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            msg = f"embed({texts!r:.80}): pass a list of texts."
+            msg = f"embed: texts must be a list of texts, got {texts!r:.80}."
             raise UsageError(msg)
         if not texts:
             return []

@@ -70,7 +70,10 @@ class OpenAIModel:
         name = type(self).__name__
         model = model if model is not None else os.environ.get("OPENAI_MODEL")
         if not isinstance(model, str) or not model.strip():
-            msg = f"{name}: no model: pass its name, as in {name}('gpt-4o'), or set OPENAI_MODEL."
+            msg = (
+                f"{name}: the name of a model is missing. Pass it, as in {name}('gpt-4o'), or "
+                "set OPENAI_MODEL."
+            )
             raise UsageError(msg)
         if unknown := sorted(set(settings) - set(_SETTINGS)):
             msg = (
@@ -108,7 +111,7 @@ class OpenAIModel:
             ("max_reply_bytes", max_reply_bytes),
         ):
             if value is not None and not (isinstance(value, int) and value > 0):
-                msg = f"{name}: {key}={value!r}: pass a positive number."
+                msg = f"{name}: {key} must be a positive number, got {value!r}."
                 raise UsageError(msg)
         if not isinstance(max_reply_seconds, int | float) or not max_reply_seconds > 0:
             msg = (
@@ -118,8 +121,8 @@ class OpenAIModel:
             raise UsageError(msg)
         if api_version is not None and not azure:
             msg = (
-                f"{name}: api_version={api_version!r} is Azure's; pass azure=True, too, or leave "
-                "it out."
+                f"{name}: api_version={api_version!r} is an option of Azure. Pass "
+                "azure=True, or omit api_version."
             )
             raise UsageError(msg)
         _check_address(name, base_url)
@@ -135,8 +138,8 @@ class OpenAIModel:
         self._limits = (max_connections, max_reply_bytes, max_reply_seconds)
         if api_key == "":  # falling back would send another key to this key's provider
             msg = (
-                f"{name}: api_key= is empty: pass the key, or leave api_key= out, and the one in "
-                "the environment is used."
+                f"{name}: api_key must not be empty. Pass the key, or omit api_key to use "
+                "the one in the environment."
             )
             raise UsageError(msg)
         self._bodies = Bodies(self._items)
@@ -238,16 +241,16 @@ def _check_address(name: str, base_url: str | None) -> None:
         parts = urlsplit(base_url or "")
     except ValueError as problem:
         msg = (
-            f"{name}: base_url= is no address: {problem}. Give one such as "
-            "'https://api.openai.com/v1'."
+            f"{name}: base_url must be an http(s) URL such as 'https://api.openai.com/v1': "
+            f"{problem}."
         )
         raise UsageError(msg) from None  # the original error may contain a password
     try:
         _ = parts.port
     except ValueError:
         msg = (
-            f"{name}: base_url= is no address: its port is no number up to 65535. Give one such "
-            "as 'https://api.openai.com/v1'."
+            f"{name}: base_url must be an http(s) URL such as 'https://api.openai.com/v1', "
+            "with a port of at most 65535."
         )
         raise UsageError(msg) from None
 

@@ -99,7 +99,7 @@ def _audio(part: AudioPart) -> InputAudio:
     media_type = head.removeprefix("data:").partition(";")[0].lower()
     if media_type not in _AUDIO_FORMATS or not head.endswith(";base64"):
         msg = (
-            f"AudioPart: {media_type!r} is not taken by this API; give base64 data of "
+            f"AudioPart: this API does not accept {media_type!r}. Pass base64 data of "
             f"{' or '.join(sorted(set(_AUDIO_FORMATS)))}."
         )
         raise UsageError(msg)

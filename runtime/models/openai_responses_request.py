@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ResponsesArguments",
     "ResponsesOptions",
+    "message_items",
     "responses_items",
     "responses_options",
     "responses_request",
@@ -62,7 +63,7 @@ def responses_request(
     """Return the arguments for a request."""
     return {
         **responses_options(model, request, settings),
-        "input": [item for message in request.messages for item in _items(message)],
+        "input": [item for message in request.messages for item in message_items(message)],
     }
 
 
@@ -118,11 +119,12 @@ def responses_items(messages: Sequence[Message]) -> list[bytes]:
     return [
         text
         for message in messages
-        if (text := (_RESPONSES.get(message) or written(message, _RESPONSES, _items))[1:-1])
+        if (text := (_RESPONSES.get(message) or written(message, _RESPONSES, message_items))[1:-1])
     ]
 
 
-def _items(message: Message) -> list[ResponseInputItemParam]:
+def message_items(message: Message) -> list[ResponseInputItemParam]:
+    """Convert a message to input items."""
     if message.role == "user":
         content = message.content
         return [

@@ -59,7 +59,7 @@ class RetryModel:
         sleep: Callable[[float], Awaitable[object]] = sleep,
     ) -> None:
         if not callable(getattr(model, "generate", None)):
-            msg = f"RetryModel: model={model!r} is no chat model: it has no method generate."
+            msg = f"RetryModel: model must be a chat model with a method generate, got {model!r}."
             raise UsageError(msg)
         if not max_retries >= 0:
             msg = (
@@ -69,8 +69,8 @@ class RetryModel:
             raise UsageError(msg)
         if not isinstance(backoff, Backoff):
             msg = (
-                f"RetryModel: backoff={backoff!r} is no Backoff; write for example "
-                "backoff=Backoff(initial=0.5)."
+                "RetryModel: backoff must be a Backoff, for example Backoff(initial=0.5), "
+                f"got {backoff!r}."
             )
             raise UsageError(msg)
         if max_retry_after is not None and not max_retry_after >= 0:

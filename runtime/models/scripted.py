@@ -171,8 +171,8 @@ class ScriptedModel:
             raise reply
         if not isinstance(reply, Message):
             msg = (
-                f"ScriptedModel: the function in script[{index}] made {reply!r}; it has to make "
-                "a Message, a text, ToolCalls(...) or an exception."
+                f"ScriptedModel: the function in script[{index}] must return a Message, a "
+                f"string, ToolCalls(...) or an exception, got {reply!r}."
             )
             raise UsageError(msg)
         _check(reply, f"what the function in script[{index}] made")
@@ -220,8 +220,8 @@ def _as_call(call: object) -> ToolCall:
         )
     except (TypeError, ValueError) as error:
         msg = (
-            f"ToolCalls: the arguments {arguments!r} of {call[0]!r} cannot be written as JSON: "
-            f"{error}. Give plain data, or the text itself."
+            f"ToolCalls: the arguments {arguments!r} of {call[0]!r} cannot be encoded as "
+            f"JSON: {error}. Pass plain data, or the JSON text."
         )
         raise UsageError(msg) from error
 
@@ -236,14 +236,14 @@ def _check(line: object, where: str) -> None:
             raise UsageError(msg)
     elif isinstance(line, type) and not issubclass(line, BaseException):
         msg = (
-            f"ScriptedModel: {where} is the class {line.__name__}; give a Message, a text, "
-            "ToolCalls(...), an exception or a function."
+            f"ScriptedModel: {where} must be a Message, a string, ToolCalls(...), an "
+            f"exception or a function, got the class {line.__name__}."
         )
         raise UsageError(msg)
     elif not isinstance(line, str | ToolCalls | BaseException) and not callable(line):
         msg = (
-            f"ScriptedModel: {where}={line!r} is no line; give a Message, a text, "
-            "ToolCalls(...), an exception or a function of the request."
+            f"ScriptedModel: {where} must be a Message, a string, ToolCalls(...), an "
+            f"exception or a function of the request, got {line!r}."
         )
         raise UsageError(msg)
 

@@ -132,8 +132,9 @@ def _apmplus(given: Mapping[str, str]) -> OtlpTarget | None:
     if region not in _APMPLUS_REGIONS and (close or not _REGION.fullmatch(region)):
         meant = f"Is {close[0]!r} meant? " if close else ""
         msg = (
-            f"tracing_from_env(): APMPLUS_REGION={region!r} is no region of APMPlus. {meant}It "
-            f"has {', '.join(_APMPLUS_REGIONS)}; without one, the first."
+            "tracing_from_env(): APMPLUS_REGION must be one of "
+            f"{', '.join(_APMPLUS_REGIONS)}, got {region!r}. {meant}Without it, the first "
+            "is used."
         )
         raise UsageError(msg)
     endpoint = _address(given, "APMPLUS_HOST", _APMPLUS.format(region=region))
@@ -157,7 +158,7 @@ def _otlp(given: Mapping[str, str]) -> OtlpTarget | None:
     )
     protocol = given.get(named, "http/protobuf")
     if protocol not in ("http/protobuf", "grpc"):
-        msg = f"tracing_from_env(): {named}={protocol!r}: pass 'http/protobuf' or 'grpc'."
+        msg = f"tracing_from_env(): {named} must be 'http/protobuf' or 'grpc', got {protocol!r}."
         raise UsageError(msg)
     if own is not None:
         endpoint = _address(given, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", own, is_whole=True)
@@ -185,7 +186,9 @@ def _timeout(given: Mapping[str, str]) -> float:
             except ValueError:
                 seconds = -1.0
             if not 0 < seconds < _LONGEST:
-                msg = f"tracing_from_env(): {name}={text!r}: pass a number of seconds above 0."
+                msg = (
+                    f"tracing_from_env(): {name} must be a number of seconds above 0, got {text!r}."
+                )
                 raise UsageError(msg)
             return seconds
     return _SECONDS
@@ -201,8 +204,8 @@ def _headers(name: str, text: str) -> dict[str, str]:
         key, has, value = pair.partition("=")
         if not has or not _HEADER_NAME.fullmatch(key.strip()):
             msg = (
-                f"tracing_from_env(): {name}: part {number + 1} is no `name=value`. Write "
-                "`name=value,name=value`, with values percent-encoded."
+                f"tracing_from_env(): part {number + 1} of {name} must be `name=value`. "
+                "Write `name=value,name=value`, with values percent-encoded."
             )
             raise UsageError(msg)
         found[key.strip().lower()] = unquote(value.strip())
@@ -226,8 +229,9 @@ def _address(given: Mapping[str, str], name: str, otherwise: str, *, is_whole: b
         is_good = False
     if not is_good:
         msg = (
-            f"tracing_from_env(): {name}={text!r} is no address: pass one such as "
-            f"{otherwise if otherwise != text else 'http://localhost:4318'!r}."
+            f"tracing_from_env(): {name} must be a URL such as "
+            f"{otherwise if otherwise != text else 'http://localhost:4318'!r}, got "
+            f"{text!r}."
         )
         raise UsageError(msg)
     return whole if is_whole else whole.rstrip("/")

@@ -165,8 +165,8 @@ def prometheus_app(
     """
     if not isinstance(system, ActorSystem):
         msg = (
-            f"prometheus_app({system!r}): pass the ActorSystem whose runs are to be counted: "
-            "Runner(agent, system=system)."
+            "prometheus_app: system must be the ActorSystem of the runs to count, got "
+            f"{system!r}. Pass it to the Runner, too: Runner(agent, system=system)."
         )
         raise UsageError(msg)
     try:

@@ -66,12 +66,15 @@ def sse(
     other run is cancelled.
     """
     if heartbeat is not None and not heartbeat > 0:
-        msg = f"sse(heartbeat={heartbeat}): pass a number of seconds above 0, or None for none."
+        msg = (
+            "sse: heartbeat must be a number of seconds above 0, or None for no heartbeats, "
+            f"got {heartbeat}."
+        )
         raise UsageError(msg)
     if after is not None and (not isinstance(after, int) or isinstance(after, bool) or after < 0):
         msg = (
-            f"sse(after={after!r}): pass the number of the last event that the client has: 0 or "
-            "more, or None."
+            "sse: after must be the number of the last event that the client has (0 or "
+            f"more), or None, got {after!r}."
         )
         raise UsageError(msg)
     if until is not None and not (

@@ -153,15 +153,18 @@ def timeline(
     if isinstance(of, RunResult):
         return _of_results([of], cast)
     if not isinstance(of, Iterable):
-        msg = f"timeline({of!r:.80}): pass a run, its result, its events, or its id with runner=."
+        msg = (
+            "timeline: the argument must be a run, a result, events, or a run's id with "
+            f"runner=, got {of!r:.80}."
+        )
         raise UsageError(msg)
     given = tuple(of)
     results = [one for one in given if isinstance(one, RunResult)]
     events = tuple(one for one in given if isinstance(one, AgentEvent))
     if len(results) not in (0, len(given)) or len(events) + len(results) < len(given):
         msg = (
-            "timeline([...]): these are neither the results of a run nor its events: pass "
-            "`[first, resumed]`, or `result.events`."
+            "timeline([...]) must get the results of one run or its events. Pass `[first, "
+            "resumed]`, or `result.events`."
         )
         raise UsageError(msg)
     return _of_results(results, cast) if results else _of_events(events, 0.0, None, cast)

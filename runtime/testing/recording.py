@@ -51,8 +51,8 @@ class RecordingModel:
             self._answers = self._read()
         elif model is None:
             msg = (
-                f"RecordingModel: there is no recording {str(self._path)!r}, and no model to "
-                "make one: pass one as the first argument."
+                f"RecordingModel: the recording {str(self._path)!r} does not exist, and "
+                "there is no model to make one. Pass a model as the first argument."
             )
             raise UsageError(msg)
 
@@ -152,8 +152,8 @@ class RecordingModel:
                 answers.setdefault(_key(recorded["request"]), deque()).append(answer)
             except (ValueError, KeyError, TypeError) as problem:
                 msg = (
-                    f"RecordingModel: line {number} of {str(self._path)!r} is no recording: "
-                    f"{problem}. Delete the file to record anew."
+                    f"RecordingModel: line {number} of {str(self._path)!r} is not a "
+                    f"recorded call: {problem}. Delete the file to record again."
                 )
                 raise UsageError(msg) from problem
         return answers

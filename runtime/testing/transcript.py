@@ -28,8 +28,8 @@ def transcript(of: RunResult | Iterable[AgentEvent]) -> str:
     """
     if not isinstance(of, RunResult | Iterable):
         msg = (
-            f"transcript({of!r}): pass the result of a run, or its events: "
-            "`transcript(run.result())`, `transcript(await run)`."
+            "transcript: the argument must be the result of a run or its events, as in "
+            f"transcript(run.result()), got {of!r}."
         )
         raise UsageError(msg)
     events = of.events if isinstance(of, RunResult) else of

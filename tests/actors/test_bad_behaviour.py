@@ -158,11 +158,11 @@ class Forgetful(Agent):
     ("given", "words"),
     [
         (Duck(), ["'duck'", "Duck", "sub_agents", "offbook.actors.Agent"]),
-        (Duck, ["but a class", "Duck(...)"]),
-        (Nothing, ["but a class", "Nothing(...)"]),
+        (Duck, ["is a class", "Duck(...)"]),
+        (Nothing, ["is a class", "Nothing(...)"]),
         (Forgetful(), ["super().__init__"]),
-        (5, ["5 is no agent"]),
-        (Message.user("x"), ["no agent"]),
+        (5, ["5 is not an agent"]),
+        (Message.user("x"), ["not an agent"]),
     ],
 )
 def test_what_is_no_agent(given, words):

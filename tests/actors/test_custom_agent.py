@@ -131,7 +131,7 @@ def test_what_is_no_event_is_an_error_that_says_so(yielded):
     result = play(agent_of(run))
     assert len(result.events) == 2
     assert isinstance(result.error, UsageError)
-    assert "'A' yielded" in str(result.error)
+    assert "agent 'A' must yield AgentEvents, got" in str(result.error)
     assert "AgentEvent" in str(result.error)
 
 

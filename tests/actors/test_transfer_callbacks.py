@@ -177,5 +177,5 @@ def test_a_callback_that_is_async_is_refused():
     async def told(self, sub_agents):
         pass
 
-    with pytest.raises(UsageError, match=r"agent 'P': on_set_sub_agents\(\) is `async def`"):
+    with pytest.raises(UsageError, match=r"agent 'P': on_set_sub_agents\(\) must be `def`"):
         set_sub_agents(type("Own", (Agent,), {"on_set_sub_agents": told})(name="P"), [])

@@ -194,9 +194,9 @@ def test_fixed_options_count_when_a_run_is_resumed():
             r"with_options\(name=...\) is unknown. Known are options, "
             r"disallow_transfer_to_parent, history, hooks, on_failure",
         ),
-        ({"history": "all"}, "history='all' is unknown"),
-        ({"hooks": 1}, "are no AgentHooks"),
-        ({"on_failure": "restart"}, "pass Restart"),
+        ({"history": "all"}, "history must be 'lane'"),
+        ({"hooks": 1}, "hooks must be an instance of a subclass of offbook.runtime.AgentHooks"),
+        ({"on_failure": "restart"}, "on_failure must be a Restart"),
         ({"options": [1]}, "options: 1 is none"),
     ],
 )

@@ -95,8 +95,8 @@ class OutputGuards:
         self._everywhere = core.config.get("output_guardrails") or []
         if not isinstance(self._debounce, int) or self._debounce < 1:
             msg = (
-                f"config['guardrails_settings']['debounce_text_length'] is {self._debounce!r}: "
-                "pass a number of characters above 0."
+                "config['guardrails_settings']['debounce_text_length'] must be a number "
+                f"of characters above 0, got {self._debounce!r}."
             )
             raise UsageError(msg)
 

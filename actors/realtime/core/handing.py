@@ -131,7 +131,7 @@ class Handing:
             )
             raise HandoffError(msg, agent=source.name)
         if not await handoff.enabled(core.context, source):
-            msg = f"there is no tool named {call.name!r}: it is not enabled now"
+            msg = f"tool {call.name!r} does not exist or is not enabled now"
             raise ModelBehaviorError(msg, agent=source.name)
         target: Any = await maybe_await(handoff.on_invoke_handoff(core.context, call.arguments))
         if not isinstance(target, RealtimeAgent):

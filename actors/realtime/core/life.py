@@ -106,8 +106,8 @@ class Life(Inputs):
             todo.extend(one for one in targets if isinstance(one, RealtimeAgent))
         if name not in seen:
             msg = (
-                f"the session was left with the agent {name!r}, and there is none of that name: "
-                f"{', '.join(sorted(seen))}. Nothing was connected."
+                f"the session ended with the agent {name!r}, which no longer exists. "
+                f"Agents: {', '.join(sorted(seen))}. Nothing was connected."
             )
             raise CheckpointError(msg, agent=name)
         return seen[name]

@@ -81,8 +81,8 @@ class Record:
             self._access, lease, preempt_key(self._session_id), self._busy
         ):
             msg = (
-                f"session {self._session_id!r} is open elsewhere. Give busy='queue' to wait for "
-                "it, or busy='preempt' to end the other one."
+                f"session {self._session_id!r} is open elsewhere. Pass busy='queue' to "
+                "wait for it, or busy='preempt' to end the other one."
             )
             raise SessionBusy(msg)
         self._lease = lease

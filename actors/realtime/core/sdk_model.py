@@ -31,8 +31,8 @@ def adapted(model: Any) -> RealtimeModel:
         return SdkModel(model)
     if not hasattr(model, "connect"):
         msg = (
-            f"{model!r} is no realtime model: it has no connect(). Give "
-            "OpenAIRealtimeModel(...), or leave it out."
+            f"model must be a realtime model with a method connect(), got {model!r}. Pass "
+            "OpenAIRealtimeModel(...), or omit model."
         )
         raise UsageError(msg)
     found: RealtimeModel = model

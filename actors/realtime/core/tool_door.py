@@ -120,8 +120,9 @@ class _CallDoor(CallDoor):
 
     def interrupt(self, info: Any, state: Any) -> NoReturn:
         msg = (
-            f"tool {self.call.name} asks in the middle of its call: in a session that speaks, "
-            "make it @tool(needs_approval=...), and it is asked for before"
+            f"tool {self.call.name!r} interrupted during its call, which a realtime "
+            "session cannot wait for. Use @tool(needs_approval=...), which asks before "
+            "the call"
         )
         raise ToolError(msg, message=self.call)
 

@@ -49,8 +49,8 @@ async def replayed_items(
     if callable(policy):
         return list(await maybe_await(policy(found)))
     msg = (
-        f"config['replay'] is {policy!r}: pass 'all', keep_last(n), summarize(model), or a "
-        "function of the items."
+        "config['replay'] must be 'all', keep_last(n), summarize(model), or a function of "
+        f"the items, got {policy!r}."
     )
     raise UsageError(msg)
 

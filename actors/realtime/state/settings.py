@@ -152,8 +152,8 @@ def _named(whose: str, tools: Sequence[Any], handoffs: Sequence[Handoff]) -> dic
     for one in tools:
         if not isinstance(one, Tool) and not hasattr(one, "on_invoke_tool"):
             msg = (
-                f"agent {whose!r}: {one!r} is no function tool, and agents that speak have no "
-                "others."
+                f"agent {whose!r}: tools of a realtime agent must be function tools, got "
+                f"{one!r}. Pass @tool functions."
             )
             raise UsageError(msg, agent=whose)
     for one in (*tools, *handoffs):
@@ -176,14 +176,14 @@ def _check(flat: Mapping[str, Any], whose: str) -> None:
     modalities = flat.get("output_modalities")
     if modalities is not None and sorted(modalities) not in (["audio"], ["text"]):
         msg = (
-            f"agent {whose!r}: output_modalities={list(modalities)!r}: pass ['audio'], whose "
-            "transcript comes along, or ['text']; not both."
+            f"agent {whose!r}: output_modalities must be ['audio'] (which includes a "
+            f"transcript) or ['text'], got {list(modalities)!r}."
         )
         raise UsageError(msg, agent=whose)
     if isinstance(turn := flat.get("turn_detection"), Mapping) is False and turn is not None:
         msg = (
-            f"agent {whose!r}: turn_detection={turn!r}: pass a mapping such as {{'type': "
-            "'server_vad'}, or None for turns that the program ends."
+            f"agent {whose!r}: turn_detection must be a mapping such as {{'type': "
+            f"'server_vad'}}, or None for turns that the program ends, got {turn!r}."
         )
         raise UsageError(msg, agent=whose)
 

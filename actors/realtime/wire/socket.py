@@ -58,8 +58,8 @@ async def open_socket(
         )
         if not value:
             msg = (
-                "there is no key: set OPENAI_API_KEY, or give api_key= to the model or in "
-                "model_config, or headers in model_config."
+                "no API key is set. Set OPENAI_API_KEY, or pass api_key= to the model or "
+                "in model_config, or headers in model_config."
             )
             raise UsageError(msg)
         headers = {"Authorization": f"Bearer {value}"}

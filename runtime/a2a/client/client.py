@@ -69,7 +69,7 @@ class A2AClient:
         if not isinstance(transport, ClientTransport):
             need_sdk("A2AClient")
         if not isinstance(handler_path, str) or (handler_path and not handler_path.startswith("/")):
-            msg = f"A2AClient(handler_path={handler_path!r}): pass a path such as '/a2a'."
+            msg = f"A2AClient: handler_path must be a path such as '/a2a', got {handler_path!r}."
             raise UsageError(msg)
         self._url = url
         self._handler_path = handler_path
@@ -219,19 +219,21 @@ def check_address(who: str, url: object, transport: object) -> None:
             good = False
         if not good:
             msg = (
-                f"{who}({url!r}): pass the address of a server, such as "
-                "'https://agents.example', or an AgentCard."
+                f"{who}: url must be the address of a server, such as "
+                f"'https://agents.example', or an AgentCard, got {url!r}."
             )
             raise UsageError(msg)
         if parts.username is not None or parts.password is not None:
-            msg = f"{who}: the address holds a name or a password; give auth= instead."
+            msg = (
+                f"{who}: the address must not contain a user name or password. Pass auth= instead."
+            )
             raise UsageError(msg)
     elif url is None and isinstance(transport, ClientTransport):
         return
     elif not isinstance(url, AgentCard | Mapping):
         msg = (
-            f"{who}({url!r}): pass the address of a server, such as 'https://agents.example', or "
-            "an AgentCard."
+            f"{who}: url must be the address of a server, such as "
+            f"'https://agents.example', or an AgentCard, got {url!r}."
         )
         raise UsageError(msg)
     if not isinstance(transport, ClientTransport) and transport not in (
@@ -241,8 +243,9 @@ def check_address(who: str, url: object, transport: object) -> None:
         "GRPC",
     ):
         msg = (
-            f"{who}(transport={transport!r}): pass 'JSONRPC', 'HTTP+JSON' or 'GRPC', or a "
-            "ClientTransport; without one, the card says."
+            f"{who}: transport must be 'JSONRPC', 'HTTP+JSON', 'GRPC' or a "
+            f"ClientTransport, got {transport!r}. Omit it to use the one in the agent's "
+            "card."
         )
         raise UsageError(msg)
 
@@ -250,7 +253,7 @@ def check_address(who: str, url: object, transport: object) -> None:
 def _addressed(message: MessageLike, task_id: str | None, context_id: str | None) -> A2AMessage:
     said = as_message(message, "user")
     if not said.parts:
-        msg = "the message is empty: pass a string, or at least one part."
+        msg = "the message must not be empty. Pass a string, or at least one part."
         raise UsageError(msg)
     if task_id is None and context_id is None:
         return said
@@ -259,7 +262,7 @@ def _addressed(message: MessageLike, task_id: str | None, context_id: str | None
 
 def _id(task_id: object) -> str:
     if not isinstance(task_id, str) or not task_id:
-        msg = f"task_id={task_id!r}: pass the id of a task, a text."
+        msg = f"task_id must be the id of a task (a string), got {task_id!r}."
         raise UsageError(msg)
     return task_id
 

@@ -104,7 +104,7 @@ class Connection:
         self._settings = settings
         given, auth = settings.http_client, settings.auth
         if given is not None and not isinstance(given, httpx.AsyncClient):
-            msg = f"http_client={given!r}: pass an httpx.AsyncClient."
+            msg = f"http_client must be an httpx.AsyncClient, got {given!r}."
             raise UsageError(msg)
         if (
             settings.limits.connect
@@ -113,8 +113,8 @@ class Connection:
             and not callable(auth)
         ):
             msg = (
-                f"auth= is a {type(auth).__name__}: pass a token, a mapping of headers, a "
-                "function that returns one of these, or an httpx.Auth."
+                "auth must be a token, a mapping of headers, a function that returns one "
+                f"of these, or an httpx.Auth, got a {type(auth).__name__}."
             )
             raise UsageError(msg)
         self._http = make_http(
@@ -195,19 +195,22 @@ class Connection:
             try:
                 return card_to_wire(source)
             except ParseError as error:
-                msg = f"{self.who}: its card is no agent's card: {one_line(str(error), 200)}"
+                msg = f"{self.who}: its card is not a valid agent card: {one_line(str(error), 200)}"
                 raise UsageError(msg) from error
         try:
             card = await self._fetched(source)
         except Exception as error:
             cause = error.__cause__ or error
             if isinstance(cause, ValueError | RecursionError | ParseError):
-                msg = f"{source.rstrip('/')}{_CARD} is no agent's card: {one_line(str(cause), 200)}"
+                msg = (
+                    f"{source.rstrip('/')}{_CARD} is not a valid agent card: "
+                    f"{one_line(str(cause), 200)}"
+                )
                 raise A2AProtocolError(msg) from error
             raise told(error, self.who) from error
         if not card.name or not card.supported_interfaces:
             what = "a name" if not card.name else "an interface"
-            msg = f"{source.rstrip('/')}{_CARD} is no agent's card: it lacks {what}."
+            msg = f"{source.rstrip('/')}{_CARD} is not a valid agent card: it lacks {what}."
             raise A2AProtocolError(msg)
         return card
 

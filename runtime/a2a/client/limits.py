@@ -41,5 +41,5 @@ class ClientLimits:
         for one in fields(self):
             value = getattr(self, one.name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-                msg = f"ClientLimits({one.name}={value!r}): pass a number above 0."
+                msg = f"ClientLimits: {one.name} must be a number above 0, got {value!r}."
                 raise UsageError(msg)

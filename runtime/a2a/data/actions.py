@@ -106,5 +106,5 @@ A2AAction: TypeAlias = Reply | Reject | ArtifactUpdate | Status | AuthRequired
 
 def _check_text(kind: str, field: str, value: object) -> None:
     if not isinstance(value, str):
-        msg = f"{kind}({field}={value!r}): pass a string."
+        msg = f"{kind}: {field} must be a string, got {value!r}."
         raise UsageError(msg)

@@ -34,7 +34,7 @@ class A2AMessage:
 
     def __post_init__(self) -> None:
         if self.role not in ("user", "agent"):
-            msg = f"A2AMessage(role={self.role!r}): pass 'user' or 'agent'."
+            msg = f"A2AMessage: role must be 'user' or 'agent', got {self.role!r}."
             raise UsageError(msg)
 
     @classmethod
@@ -72,5 +72,5 @@ def as_message(given: MessageLike, role: A2ARole) -> A2AMessage:
         return A2AMessage(role, (TextPart(given),))
     if isinstance(given, Message):
         return A2AMessage(role, as_parts(given.content), message_id=given.id)
-    msg = f"{given!r} is no message: pass a string, a Message or an A2AMessage."
+    msg = f"a message must be a string, a Message or an A2AMessage, got {given!r}."
     raise UsageError(msg)

@@ -42,7 +42,7 @@ class TextPart:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             msg = (
-                f"TextPart(text={self.text!r}): pass a string; for anything else there is DataPart."
+                f"TextPart: text must be a string, got {self.text!r}. Use DataPart for other data."
             )
             raise UsageError(msg)
 
@@ -78,7 +78,7 @@ class FilePart:
             msg = "FilePart: pass either url= or data=, and not both."
             raise UsageError(msg)
         if self.data is not None and not isinstance(self.data, bytes):
-            msg = f"FilePart: data is a {type(self.data).__name__}; give bytes."
+            msg = f"FilePart: data must be bytes, got a {type(self.data).__name__}."
             raise UsageError(msg)
 
 
@@ -101,7 +101,7 @@ def as_part(given: PartLike) -> A2APart:
             return FilePart(url, data, media_type, given.name)
         case chat.ImagePart(url, data, media_type) | chat.AudioPart(url, data, media_type):
             return FilePart(url, data, media_type)
-    msg = f"{given!r} is no part: pass a string, TextPart, DataPart or FilePart."
+    msg = f"a part must be a string, TextPart, DataPart or FilePart, got {given!r}."
     raise UsageError(msg)
 
 

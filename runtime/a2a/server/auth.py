@@ -37,8 +37,8 @@ class Principal:
     def __post_init__(self) -> None:
         if not isinstance(self.subject, str) or not self.subject:
             msg = (
-                f"Principal(subject={self.subject!r}): pass a string that is not empty: what a "
-                "caller makes belongs to it."
+                f"Principal: subject must be a non-empty string, got {self.subject!r}. It "
+                "identifies the owner of tasks."
             )
             raise UsageError(msg)
 
@@ -69,8 +69,8 @@ class Authenticator:
     ) -> None:
         if not callable(check):
             msg = (
-                f"Authenticator({check!r}): pass a function of the request's headers that says "
-                "who that is."
+                "Authenticator: check must be a function that returns a Principal for the "
+                f"headers of a request, got {check!r}."
             )
             raise UsageError(msg)
         self._check = check
@@ -175,7 +175,8 @@ def _known(kind: str, tokens: Mapping[str, Principal | str]) -> Callable[[str], 
     """Return a lookup by hashes: its duration reveals nothing about a token."""
     if not isinstance(tokens, Mapping) or not tokens:
         msg = (
-            f"{kind}({tokens!r}): pass a dict of at least one token and its subject, or a function."
+            f"{kind}: tokens must be a dict of at least one token and its subject, or a "
+            f"function, got {tokens!r}."
         )
         raise UsageError(msg)
     found: dict[bytes, Principal] = {}

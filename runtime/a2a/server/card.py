@@ -40,11 +40,11 @@ def make_card(
     name = settings.name or getattr(agent, "name", "") or ""
     description = settings.description or getattr(agent, "description", "") or ""
     if not name:
-        raise UsageError("a2a_app: a card needs a name: pass card=AgentCardSettings(name='...').")
+        raise UsageError("a2a_app: the card needs a name. Pass card=AgentCardSettings(name='...').")
     if not description:
         msg = (
-            f"a2a_app: agent {name!r} has no description, and others choose it by that: give the "
-            "agent one, or card=AgentCardSettings(description='...')."
+            f"a2a_app: agent {name!r} has no description, by which clients choose it. Pass "
+            "description= to the agent, or card=AgentCardSettings(description='...')."
         )
         raise UsageError(msg)
     skills = settings.skills or (SkillSettings("default", name, description, tags=("agent",)),)

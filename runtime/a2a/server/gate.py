@@ -102,7 +102,10 @@ class Gate:
         challenge: dict[str, str] = {}
         try:
             if self._bounds.only_local and (problem := foreign_request(scope)) is not None:
-                msg = f"{problem} Give a2a_app auth=, or allow_anonymous=True to answer all."
+                msg = (
+                    f"{problem} Pass auth= to a2a_app, or allow_anonymous=True to accept all "
+                    "requests."
+                )
                 raise _Refused(403, InvalidRequestError(msg))  # noqa: TRY301 -- refused as all else is
             self._check_length(headers)
             known = await self._authenticated(scope, headers)

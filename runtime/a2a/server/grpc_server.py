@@ -130,8 +130,8 @@ class GrpcServer:
             port = server.add_insecure_port(self._address)
         except RuntimeError as error:
             msg = (
-                f"a2a_app(grpc={self._address!r}): the address is in use, or is none of this "
-                "machine's."
+                f"a2a_app: grpc={self._address!r} cannot be used: the address is in use, "
+                "or does not belong to this machine. Pass another one."
             )
             raise UsageError(msg) from error
         await server.start()

@@ -79,7 +79,7 @@ def _check_structure(body: bytes, most_values: int) -> None:
 
 
 def _no_number(text: str) -> Any:
-    msg = f"The body holds {text}, which is no number of JSON."
+    msg = f"The body contains {text}, which is not a JSON number."
     raise RefusedBody(InvalidParamsError(msg))
 
 

@@ -154,12 +154,15 @@ def _check_grpc(serving: Serving) -> None:
     need_sdk("a2a_app(grpc=...)", "grpc")
     host, colon, port = serving.grpc.rpartition(":")
     if not colon or not port.isdigit():
-        msg = f"a2a_app(grpc={serving.grpc!r}): pass a host and a port, such as '127.0.0.1:50051'."
+        msg = (
+            "a2a_app: grpc must be a host and a port, such as '127.0.0.1:50051', got "
+            f"{serving.grpc!r}."
+        )
         raise UsageError(msg)
     if serving.auth is None and not serving.allow_anonymous and not is_loopback(host):
         msg = (
-            f"a2a_app(grpc={serving.grpc!r}): without auth=, everybody who reaches that address "
-            "could use the agent. Give auth=, or allow_anonymous=True."
+            f"a2a_app: grpc={serving.grpc!r} needs auth=, because everybody who reaches "
+            "that address could use the agent. Pass auth=, or allow_anonymous=True."
         )
         raise UsageError(msg)
 

@@ -78,7 +78,7 @@ def check_message(params: pb.SendMessageRequest, modes: Collection[str]) -> None
 def _check_part(part: pb.Part, where: str, modes: Collection[str]) -> None:
     kind = part.WhichOneof("content")
     if kind is None:
-        msg = f"{where} is empty: pass text, raw, url or data."
+        msg = f"{where} must not be empty. Pass text, raw, url or data."
         raise InvalidParamsError(msg)
     if kind == "data":
         _check_values((part.data,), f"{where}.data")
@@ -130,10 +130,10 @@ def check_history_length(
     config: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest,
 ) -> None:
     if config.history_length < 0:
-        raise InvalidParamsError("historyLength: pass 0 or more.")
+        raise InvalidParamsError("historyLength must be 0 or more.")
 
 
 def check_page_size(params: pb.ListTasksRequest) -> None:
     if params.HasField("page_size") and not 1 <= params.page_size <= _LARGEST_PAGE:
-        msg = f"pageSize={params.page_size}: pass 1 to {_LARGEST_PAGE}."
+        msg = f"pageSize must be from 1 to {_LARGEST_PAGE}, got {params.page_size}."
         raise InvalidParamsError(msg)

@@ -79,12 +79,12 @@ def check_handlers(handlers: object) -> None:
     for name in _METHODS:
         method = getattr(handlers, name, None)
         if method is not None and not inspect.iscoroutinefunction(method):
-            msg = f"a2a_app(handlers={handlers!r}): {name} is no `async def`."
+            msg = f"a2a_app: {name} of handlers={handlers!r} must be an `async def`."
             raise UsageError(msg)
     if not any(getattr(handlers, name, None) for name in ("message", "stream")):
         msg = (
-            f"a2a_app(handlers={handlers!r}): pass an object with `async def message(request)`, "
-            "or `async def stream(request, writer)`."
+            "a2a_app: handlers must be an object with `async def message(request)`, or "
+            f"`async def stream(request, writer)`, got {handlers!r}."
         )
         raise UsageError(msg)
 
@@ -152,8 +152,9 @@ class TaskWriter:
                 pass
             case _:
                 msg = (
-                    f"writer.write({written!r}): pass a state, an artifact, a message, a Task, "
-                    "or one of ArtifactUpdate, Status, Reject, AuthRequired, Reply."
+                    "writer.write: the value must be a state, an artifact, a message, a "
+                    "Task, ArtifactUpdate, Status, Reject, AuthRequired or Reply, got "
+                    f"{written!r}."
                 )
                 raise UsageError(msg)
 

@@ -86,9 +86,9 @@ def _after(entries: list[IndexEntry], token: str) -> int:
             urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().partition("/")
         )
     except (binascii.Error, ValueError) as error:
-        raise InvalidParamsError("pageToken: it is none of this server's.") from error
+        raise InvalidParamsError("pageToken must be a token that this server returned.") from error
     if not slash or len(rank) != _DIGITS or not rank.isdigit():
-        raise InvalidParamsError("pageToken: it is none of this server's.")
+        raise InvalidParamsError("pageToken must be a token that this server returned.")
     return next(
         (index for index, entry in enumerate(entries) if _place(entry) > (rank, task_id)),
         len(entries),

@@ -31,7 +31,7 @@ _START_SECONDS: Final = 120.0
 
 def check_count(hosts: object, what: str) -> int:
     if not isinstance(hosts, int) or isinstance(hosts, bool) or hosts < 1:
-        msg = f"{what}={hosts!r}: give a number of hosts, 1 or more."
+        msg = f"{what} must be a number of hosts, 1 or more, got {hosts!r}."
         raise UsageError(msg)
     return hosts
 
@@ -66,8 +66,8 @@ class Changes:
                 problem = unpack(await self._transport.door(name).call("started", b""))
         except TimeoutError:
             msg = (
-                f"host {name!r} was not up within {_START_SECONDS:g} s. If there is no room for it "
-                "on the nodes, give fewer hosts, or smaller resources."
+                f"host {name} did not start within {_START_SECONDS:g} s. If the nodes have "
+                "no room for it, pass fewer hosts or smaller resources."
             )
             raise ClusterError(msg) from None
         except HostGone as gone:
@@ -95,9 +95,9 @@ class Changes:
         """Raise if the running cluster has another factory or version."""
         if known.factory != wanted.factory:
             msg = (
-                f"a cluster {wanted.cluster!r} is there already, and runs {known.factory!r}, not "
-                f"{wanted.factory!r}: two programs must not share a name. "
-                "Give this one another name, or stop that one."
+                f"the cluster {wanted.cluster!r} already exists and runs "
+                f"{known.factory!r}, not {wanted.factory!r}. Two programs must not share a "
+                "name: pass another name, or stop that cluster."
             )
             raise VersionMismatch(msg)
         if known.version != wanted.version:

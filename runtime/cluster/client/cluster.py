@@ -137,7 +137,7 @@ class Cluster:
 
         name = name or os.environ.get(_NAME)
         if not name:
-            msg = f"Cluster.connect(): give the name of the cluster, or set {_NAME}."
+            msg = f"Cluster.connect() needs the name of the cluster. Pass name=, or set {_NAME}."
             raise UsageError(msg)
         return cls(check_cluster_name(name), None, 0, ray_transport(may_start=False))
 
@@ -214,8 +214,8 @@ class Cluster:
                 )
         if not names:
             msg = (
-                f"there is no cluster {self.name!r}. Start it: Cluster.start('module:factory', "
-                f"name={self.name!r})."
+                f"cluster {self.name!r} not found. Start it: "
+                f"Cluster.start('module:factory', name={self.name!r})."
             )
             raise ClusterError(msg)
         self._routes = Routes(self._transport, self.name, limits)
@@ -383,7 +383,7 @@ class Cluster:
                 "drain(replace=True): name the host or the node. To replace all, roll."
             )
         if host is not None and node is not None:
-            raise UsageError("drain(host=..., node=...): pass one of them.")
+            raise UsageError("drain needs either host= or node=. Pass one of them.")
         names = await self._changes.names()
         if node is not None:
             controls = await asyncio.gather(*map(self._open().control, names))

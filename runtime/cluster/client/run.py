@@ -161,7 +161,7 @@ class ClusterRun:
         Await the result to learn whether it was cancelled, or had ended before.
         """
         if mode not in _MODES:
-            msg = f"cancel({mode!r}): give one of {', '.join(map(repr, _MODES))}."
+            msg = f"cancel: mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}."
             raise UsageError(msg, run=self.id)
         self._stop = {"mode": mode, "timeout": timeout}
         if self._call is not None and not self._task.done():

@@ -40,7 +40,7 @@ class ClusterRunner:
         supports.
         """
         if not isinstance(text, str):
-            msg = f"query({text!r}): give a text; messages go to run([...])."
+            msg = f"query: text must be a string, got {text!r}. Pass messages to run([...])."
             raise UsageError(msg)
         return self.run((Message("user", text),), **options)
 
@@ -80,8 +80,8 @@ class ClusterRunner:
         """
         if not isinstance(checkpoint_id, str) or not checkpoint_id:
             msg = (
-                f"resume({checkpoint_id!r}): give the id of a checkpoint: that of "
-                "`run.checkpoint_id`."
+                "resume: checkpoint_id must be the id of a checkpoint, as in "
+                f"`run.checkpoint_id`, got {checkpoint_id!r}."
             )
             raise UsageError(msg)
         given: dict[str, Any] = {

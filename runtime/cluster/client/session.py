@@ -57,7 +57,7 @@ class ClusterSession:
     def query(self, text: str, **run_options: Unpack[TurnOptions]) -> ClusterRun:
         """Send one user message."""
         if not isinstance(text, str):
-            msg = f"query({text!r}): give a text; messages go to run([...])."
+            msg = f"query: text must be a string, got {text!r}. Pass messages to run([...])."
             raise UsageError(msg)
         return self.run((Message("user", text),), **run_options)
 

@@ -144,8 +144,8 @@ class ClusterHost:
             raise UsageError(msg)
         if runner.system is not self.system:
             msg = (
-                f"Cluster.start({factory!r}): its Runner has another system. Give it the one that "
-                "the factory is called with: Runner(..., system=system)."
+                f"Cluster.start({factory!r}): the Runner must use the system that the "
+                "factory receives. Write Runner(..., system=system)."
             )
             raise UsageError(msg)
         self._check_store(runner.store)
@@ -225,8 +225,8 @@ class ClusterHost:
                 break
             if asyncio.get_running_loop().time() > until:
                 msg = (
-                    f"another Ray cluster runs a cluster {name!r} in this store, and its hosts are "
-                    "alive. Give this one another name, or another store."
+                    f"another Ray cluster runs the cluster {name!r} in this store, and its "
+                    "hosts are alive. Pass another name, or another store."
                 )
                 raise UsageError(msg)
             await asyncio.sleep(_TICK_SECONDS)

@@ -34,8 +34,8 @@ def encode(value: object) -> bytes:
     except UnicodeEncodeError as problem:
         wrong = str(problem.object)[problem.start]
         msg = (
-            f"A request cannot be written: it has {wrong!r} in it, half a character, which is no "
-            f"text. Where does {_around(problem)!r} come from?"
+            f"A request cannot be encoded, because it contains {wrong}, half a character. "
+            f"Check where {_around(problem)} comes from."
         )
         raise UsageError(msg) from None
 

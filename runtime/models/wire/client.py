@@ -156,8 +156,8 @@ class WireClient:
     def _timer(self, reply: TransportReply) -> Timer:
         """Start the timer that ends a reply which takes too long in total."""
         text = (
-            f"The reply took longer than {self._most_seconds:g} s. If that is meant, give the "
-            "model a larger max_reply_seconds."
+            f"The reply took longer than {self._most_seconds:g} s. If that is intended, "
+            "pass a larger max_reply_seconds to the model."
         )
         return HERE.call_later(
             self._most_seconds, reply.expire, TransportError("ReadTimeout", text, "timeout")
@@ -226,8 +226,8 @@ class WireClient:
 
     def _too_large(self) -> ModelError:
         msg = (
-            f"{self.who}: the reply is larger than {self._most_bytes:,} bytes, and was left. If "
-            "that is meant, give the model a larger max_reply_bytes."
+            f"{self.who}: the reply is larger than {self._most_bytes:,} bytes, and was "
+            "discarded. If that is intended, pass a larger max_reply_bytes to the model."
         )
         return ModelError(msg, kind="malformed")
 

@@ -44,8 +44,8 @@ def environment_proxy(url: str) -> str | None:
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not _is_address(proxy):
         msg = (
-            "The proxy that the environment names is no address: write HTTP_PROXY, HTTPS_PROXY "
-            "and ALL_PROXY as http://HOST:PORT."
+            "The proxy in the environment must be a URL. Set HTTP_PROXY, HTTPS_PROXY and "
+            "ALL_PROXY to http://HOST:PORT."
         )
         raise TransportError("ProxyError", msg)
     return proxy

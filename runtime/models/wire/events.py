@@ -40,7 +40,7 @@ def check_head(decoder: EventDecoder, who: object) -> None:
     head = (decoder.head or b"").strip()
     if head and not decoder.is_of_events(head):
         msg = (
-            f"{who}: the provider's answer is no stream of events, but "
+            f"{who}: the provider's answer must be a stream of events, got "
             f"{head.decode(errors='replace')!r}. Check the base_url."
         )
         raise ModelError(msg, kind="malformed", retryable=True)

@@ -25,7 +25,7 @@ def check_headers(who: str, headers: Mapping[str, str]) -> None:
     """Raise ModelError if one of them cannot be sent."""
     for name, value in headers.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            msg = f"{who}: {name!r} is no name of a header. Check default_headers=."
+            msg = f"{who}: {name!r} is not a valid header name. Check default_headers."
             raise ModelError(msg, kind="bad_request")
         is_key = name.lower() in _KEYS
         check_value(who, "the key" if is_key else f"the header {name!r}", value, is_key=is_key)
@@ -35,8 +35,8 @@ def check_value(who: str, what: str, value: str, *, is_key: bool) -> None:
     """Raise ModelError if a header cannot hold that: only printable ASCII is allowed."""
     if not isinstance(value, str):
         msg = (
-            f"{who}: {what} is a value of type {type(value).__name__}: pass text. "
-            f"{'Check the key.' if is_key else 'Check default_headers=.'}"
+            f"{who}: {what} must be a string, got a {type(value).__name__}. "
+            f"{'Check the key.' if is_key else 'Check default_headers.'}"
         )
         raise ModelError(msg, kind="auth" if is_key else "bad_request")
     wrong = next((char for char in value if not _FIRST <= char <= _LAST and char != "\t"), None)

@@ -54,18 +54,21 @@ class ClientOptions:
         )
         if not self.api_key and not any(os.environ.get(key) for key in keys):
             msg = (
-                f"{name}: no key: pass api_key= or set {keys[0]}. A key in a .env file is read "
-                "by model_from_env() and by an agent's model='NAME'."
+                f"{name}: the API key is missing. Pass api_key=, or set {keys[0]}. A key "
+                "in a .env file is read by model_from_env() and by an agent's "
+                "model='NAME'."
             )
             raise UsageError(msg)
         if self.azure and not self.base_url and not os.environ.get("AZURE_OPENAI_ENDPOINT"):
             msg = (
-                f"{name}: no endpoint: pass base_url='https://NAME.openai.azure.com' or set "
-                "AZURE_OPENAI_ENDPOINT."
+                f"{name}: the endpoint is missing. Pass "
+                "base_url='https://NAME.openai.azure.com', or set AZURE_OPENAI_ENDPOINT."
             )
             raise UsageError(msg)
         if self.azure and not self.api_version and not os.environ.get("OPENAI_API_VERSION"):
-            msg = f"{name}: no API version: pass api_version= or set OPENAI_API_VERSION."
+            msg = (
+                f"{name}: the API version is missing. Pass api_version=, or set OPENAI_API_VERSION."
+            )
             raise UsageError(msg)
 
     def check(self, who: str) -> None:

@@ -173,7 +173,7 @@ def _check_host_and_port(parts: SplitResult) -> None:
         _ = (parts.hostname or "").encode("idna"), parts.port
     except ValueError:  # otherwise the loop would raise it, when it connects
         msg = (
-            "The host in the address is no name that can be looked up, or its port is no number "
-            "up to 65535. Check the base_url."
+            "The address must have a host name that can be looked up, and a port of at "
+            "most 65535. Check the base_url."
         )
         raise TransportError("UnsupportedProtocol", msg) from None

@@ -172,14 +172,14 @@ def refused(*args, match, **options):
 
 @pytest.mark.parametrize("wrong", [None, "B", Agent, object()])
 def test_only_an_agent_is_handed_over_to(wrong):
-    refused(wrong, match=f"handoff({wrong!r}): pass an agent.")
+    refused(wrong, match=f"handoff: agent must be an agent, got {wrong!r}.")
 
 
 def test_a_mode_that_there_is_not_is_refused():
     refused(
         chat("B"),
         mode="hop",
-        match="handoff('B'): mode='hop' is unknown; give 'transfer' or 'call'.",
+        match="handoff('B'): mode must be 'transfer' or 'call', got 'hop'.",
     )
 
 
@@ -187,22 +187,20 @@ def test_what_cannot_be_called_is_refused():
     refused(
         chat("B"),
         input_filter="x",
-        match=(
-            "handoff('B'): input_filter='x' cannot be called; give a function of HandoffInputData."
-        ),
+        match=("handoff('B'): input_filter must be a function of HandoffInputData, got 'x'."),
     )
     refused(
         chat("B"),
         is_enabled="yes",
         match=(
-            "handoff('B'): is_enabled='yes': pass True, False, or a function of the context and "
-            "the agent."
+            "handoff('B'): is_enabled must be True, False, or a function of the context and "
+            "the agent, got 'yes'."
         ),
     )
     refused(
         chat("B"),
         on_handoff="x",
-        match="handoff('B'): on_handoff='x' cannot be called; give a function of the context.",
+        match="handoff('B'): on_handoff must be a function of the context, got 'x'.",
     )
     refused(
         chat("B"),
@@ -216,14 +214,12 @@ def test_an_input_without_a_callback_is_refused():
     refused(
         chat("B"),
         input_type=Reason,
-        match=(
-            "without on_handoff: pass a function on_handoff(context, input), which gets the input."
-        ),
+        match=("needs a function on_handoff(context, input), which receives the input."),
     )
 
 
 def test_passing_on_an_input_that_there_is_not_is_refused():
-    refused(chat("B"), pass_input=True, match="handoff('B'): pass_input=True without an input_type")
+    refused(chat("B"), pass_input=True, match="handoff('B'): pass_input=True needs an input_type")
 
 
 @pytest.mark.parametrize("wrong", ["a b", "x" * 65, "ä", 3])
@@ -231,12 +227,12 @@ def test_a_name_that_models_do_not_take_is_refused(wrong):
     refused(
         chat("B"),
         tool_name=wrong,
-        match=f"handoff('B'): tool_name={wrong!r}: models take only names of up to 64 letters",
+        match=f"handoff('B'): tool_name must have at most 64 letters, digits, '_' and '-' (ASCII), got {wrong!r}.",
     )
 
 
 def test_a_long_agent_name_asks_for_another_tool_name():
-    refused(chat("x" * 60), match="give tool_name=")
+    refused(chat("x" * 60), match="Pass tool_name=")
 
 
 def both(*, context):
@@ -337,7 +333,7 @@ def test_a_tool_and_a_handoff_of_one_name_are_refused():
 
 @pytest.mark.parametrize("wrong", ["B", nothing, None])
 def test_among_the_handoffs_stand_agents_and_handoffs(wrong):
-    with pytest.raises(UsageError, match="among its handoffs is neither an agent nor a handoff"):
+    with pytest.raises(UsageError, match="handoffs must contain agents or handoff"):
         chat("A", handoffs=[wrong])
 
 
@@ -358,7 +354,9 @@ def test_a_handoff_by_hand_has_a_name_that_models_take():
     async def invoke(context, arguments):
         """Never called."""
 
-    with pytest.raises(UsageError, match="agent 'A': the handoff to 'B': tool_name='to B'"):
+    with pytest.raises(
+        UsageError, match=r"agent 'A': the handoff to 'B': tool_name must .*, got 'to B'"
+    ):
         chat("A", handoffs=[Handoff("to B", "", {}, invoke, "B")])
 
 
@@ -469,7 +467,7 @@ def test_one_that_comes_to_no_agent_is_an_error():
     result = Runner(root).query("q").result()
     assert result.status is RunStatus.FAILED
     assert str(result.error) == (
-        "the handoff transfer_to_shift came to 'Day': its on_invoke_handoff has to return an agent."
+        "the handoff 'transfer_to_shift': on_invoke_handoff must return an agent, got 'Day'."
     )
 
 

@@ -200,7 +200,7 @@ def test_plain_dicts_are_items():
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        (3, "pass Items, dicts with a role or a type, or Messages"),
+        (3, "Return Items, dicts with a role or a type, or Messages"),
         ({"type": "message", "content": "x"}, "a message needs a role"),
         ({"role": "tool", "content": "x"}, "a message needs a role"),
         ({"role": "user", "content": 3}, "neither a text nor a list of parts"),
@@ -216,7 +216,7 @@ def test_plain_dicts_are_items():
     ],
 )
 def test_what_is_no_item_is_an_error_that_says_so(wrong, why):
-    with pytest.raises(UsageError, match=f"^the test has .*{re.escape(why)}"):
+    with pytest.raises(UsageError, match=f"^the test (has|returned) .*{re.escape(why)}"):
         whole(data_of().clone(new_items=(wrong,)))
 
 

@@ -137,7 +137,7 @@ def test_what_a_filter_returns_is_checked():
 
     for wrong, why in [
         (drop, "returned None"),
-        (odd, "has 3 among its items"),
+        (odd, "returned 3 among its items"),
         (broken, "raised KeyError"),
     ]:
         result = (

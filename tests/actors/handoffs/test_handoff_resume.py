@@ -376,7 +376,7 @@ def test_one_whose_target_cannot_be_found_again_says_so(run):
 
     _, second = cancelled_at_the_handoff(run, make, "interrupt", "immediate")
     assert isinstance(second.error, HandoffError)
-    assert "Give the Handoff agent=" in str(second.error)
+    assert "Pass agent= to the Handoff" in str(second.error)
 
 
 @KEPT

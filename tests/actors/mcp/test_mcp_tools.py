@@ -278,8 +278,8 @@ def test_what_a_server_is_given_is_taken_out_of_what_it_says():
         ({"command": "python server.py"}, "a list of strings"),
         ({"url": "localhost:8000"}, "http\\(s\\) URL"),
         ({"command": ["x"], "headers": {"a": "b"}}, "are for a server at a url"),
-        ({"command": ["x"], "tools": "add"}, "pass a list of names"),
-        ({"command": ["x"], "timeout": 0}, "more than 0"),
+        ({"command": ["x"], "tools": "add"}, "tools must be a list of names"),
+        ({"command": ["x"], "timeout": 0}, "above 0"),
     ],
 )
 def test_what_is_wrong_is_said_at_once(given, said):

@@ -174,7 +174,7 @@ def test_in_the_last_round_what_it_says_is_the_answer():
 def test_an_agent_that_says_nothing_of_use_is_an_error(planner, replanner, most):
     result = Team(planner, ["ra"], replanner, max_iterations=most).play()
     assert isinstance(result.error, ModelBehaviorError)
-    assert "what its model has answered" in str(result.error)
+    assert "the reply of its model must contain" in str(result.error)
 
 
 def test_a_planner_may_have_an_output_type():
@@ -246,7 +246,7 @@ def test_an_output_type_without_a_plan_in_it_is_refused(role):
 
 
 def test_what_is_no_agent_is_refused():
-    with pytest.raises(UsageError, match="no agent"):
+    with pytest.raises(UsageError, match=r"must contain instances of Agent.*, got 'plan it'"):
         Runner(PlanExecute(planner="plan it", executor=chat("E"), replanner=chat("R")))
 
 

@@ -254,7 +254,7 @@ def test_without_a_number_there_are_ten_rounds():
 
 
 def test_no_round_at_all_is_refused():
-    with pytest.raises(UsageError, match="max_iterations=0"):
+    with pytest.raises(UsageError, match="max_iterations must be 1 or more, got 0"):
         Team([], [], [], max_iterations=0)
 
 

@@ -297,11 +297,11 @@ def test_a_supervisor_without_sub_agents_is_its_agent(lines):
 
 
 def test_what_cannot_be_a_supervisor_is_refused(actor):
-    with pytest.raises(UsageError, match="'S' has sub-agents of its own"):
+    with pytest.raises(UsageError, match="'S' already has sub-agents"):
         Supervisor(supervisor=actor("S", sub_agents=[actor("X")]), sub_agents=[actor("A")])
-    with pytest.raises(UsageError, match="on_error='ignore'"):
+    with pytest.raises(UsageError, match="on_error must be 'abort' or 'report', got 'ignore'"):
         Supervisor(supervisor=actor("S"), sub_agents=[actor("A")], on_error="ignore")
-    with pytest.raises(UsageError, match="pass an Agent"):
+    with pytest.raises(UsageError, match="supervisor must be an Agent"):
         Supervisor(supervisor="S", sub_agents=[])
 
 

@@ -329,7 +329,7 @@ def test_case_42_agents_hand_over_in_circles_and_only_while_it_is_enabled(run):
             at.session.context.session["open"] = False
             await at.ask("over", 2)
             assert at.session.current_agent is one
-            assert "no tool named" in dict(at.outputs())["x"]
+            assert "does not exist or is not enabled now" in dict(at.outputs())["x"]
 
     run(main())
 

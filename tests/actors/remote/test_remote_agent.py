@@ -303,7 +303,9 @@ def test_input_converter_makes_the_message(run, server):
         ).text == "heard: HELLO"
         result = await Runner(remote(server, input_converter=lambda messages: 7)).query("hello")
         assert isinstance(result.error, UsageError)
-        assert "input_converter returned 7: pass an A2AMessage" in str(result.error)
+        assert "input_converter must return an A2AMessage, a Message or a string, got 7" in str(
+            result.error
+        )
 
     run(main())
 
@@ -326,7 +328,7 @@ def test_output_converter_makes_the_events(run):
         assert [text for _, _, text in said(result)] == ["heard: hello!", "and more"]
         assert kinds == [TaskStatus, Artifact]
         result = await Runner(remote(server, output_converter=lambda item: 7)).query("hello")
-        assert "output_converter returned 7" in str(result.error)
+        assert "output_converter must return an AgentEvent" in str(result.error)
 
     with SdkServer(echoes) as server:
         run(main(server))
@@ -360,8 +362,8 @@ def test_a_run_without_a_message_says_so(run, server):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"url": "agents.example"}, "pass the address"),
-        ({"url": "http://x.test", "output_converter": 3}, "pass a function"),
+        ({"url": "agents.example"}, "must be the address"),
+        ({"url": "http://x.test", "output_converter": 3}, "must be a function, got"),
         ({"url": 3}, "AgentCard"),
     ],
 )

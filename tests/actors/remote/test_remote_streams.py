@@ -396,7 +396,7 @@ def test_a_server_that_takes_no_answer_is_not_asked_for_ever(run, monkeypatch):
             assert (await runner.query("go", checkpoint_id="c")).status == "interrupted"
             result = await runner.resume("c", data="this")
             assert isinstance(result.error, A2AProtocolError)
-            assert "does not take its answer" in str(result.error)
+            assert "did not accept the answer" in str(result.error)
             await agent.aclose()
 
     run(main())

@@ -387,9 +387,9 @@ def test_an_agent_that_does_not_stream_answers_a_stream_with_one_item(run):
 def test_an_empty_message_and_a_closed_client_are_refused(run):
     async def main():
         client = A2AClient("http://127.0.0.1:1")
-        with pytest.raises(UsageError, match="the message is empty"):
+        with pytest.raises(UsageError, match="the message must not be empty"):
             await client.send(A2AMessage("user"))
-        with pytest.raises(UsageError, match="pass the id of a task"):
+        with pytest.raises(UsageError, match="task_id must be the id of a task"):
             await client.get("")
         await client.close()
         with pytest.raises(UsageError, match="is closed: make another one"):

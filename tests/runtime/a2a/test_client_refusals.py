@@ -19,12 +19,15 @@ from tests.programs.servers import free_port
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("agents.example",), "pass the address of a server"),
-        (("ftp://agents.example",), "pass the address of a server"),
-        (("http://[",), "pass the address of a server"),
-        ((7,), "pass the address of a server, such as 'https://agents.example', or an AgentCard"),
-        (("http://me:pass@agents.example",), "give auth= instead"),
-        (("http://agents.example", "a2a"), "pass a path such as '/a2a'"),
+        (("agents.example",), "must be the address of a server"),
+        (("ftp://agents.example",), "must be the address of a server"),
+        (("http://[",), "must be the address of a server"),
+        (
+            (7,),
+            "must be the address of a server, such as 'https://agents.example', or an AgentCard",
+        ),
+        (("http://me:pass@agents.example",), "Pass auth= instead"),
+        (("http://agents.example", "a2a"), "handler_path must be a path such as '/a2a'"),
     ],
 )
 def test_an_address_that_is_none_is_refused_at_once(arguments, said):
@@ -34,12 +37,12 @@ def test_an_address_that_is_none_is_refused_at_once(arguments, said):
 
 
 def test_a_transport_that_is_none_is_refused_at_once():
-    with pytest.raises(UsageError, match="pass 'JSONRPC', 'HTTP\\+JSON' or 'GRPC'"):
+    with pytest.raises(UsageError, match="transport must be 'JSONRPC', 'HTTP\\+JSON', 'GRPC'"):
         A2AClient("http://agents.example", transport="SOAP")
 
 
 def test_limits_that_are_none_are_refused_at_once():
-    with pytest.raises(UsageError, match="pass a number above 0"):
+    with pytest.raises(UsageError, match="must be a number above 0"):
         ClientLimits(response=0)
 
 
@@ -56,13 +59,13 @@ def refused(run, answer, said, kind=A2AError, **options):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"<html>", "is no agent's card"),
-        (b"[1, 2]", "is no agent's card"),
-        (b"{}", "is no agent's card: it lacks a name"),
-        (b'{"name": "x"}', "is no agent's card: it lacks an interface"),
-        (b'{"name": 7, "supportedInterfaces": 8}', "is no agent's card"),
-        (b"\xff\xfe", "is no agent's card"),
-        (b"[" * 100_000, "is no agent's card"),
+        (b"<html>", "is not a valid agent card"),
+        (b"[1, 2]", "is not a valid agent card"),
+        (b"{}", "is not a valid agent card: it lacks a name"),
+        (b'{"name": "x"}', "is not a valid agent card: it lacks an interface"),
+        (b'{"name": 7, "supportedInterfaces": 8}', "is not a valid agent card"),
+        (b"\xff\xfe", "is not a valid agent card"),
+        (b"[" * 100_000, "is not a valid agent card"),
     ],
 )
 def test_a_card_that_is_none_is_said_to_be_none(run, body, said):

@@ -155,6 +155,6 @@ def test_they_look_on_when_a_run_is_resumed(add):
 @pytest.mark.parametrize("wrong", [None, AgentHooks(), RunHooks])
 def test_what_is_no_hooks_of_runs_is_refused(wrong):
     with pytest.raises(
-        UsageError, match=r"pass an instance of a subclass of offbook.runtime.RunHooks"
+        UsageError, match=r"hooks must be an instance of a subclass of offbook.runtime.RunHooks"
     ):
         add_global_hooks(wrong)

@@ -100,12 +100,12 @@ def test_the_runners_policy_may_be_a_function_of_the_entries(actor):
 
 
 def test_a_policy_of_a_runner_that_is_unknown_is_refused(actor):
-    with pytest.raises(UsageError, match="Runner: history='all' is unknown"):
+    with pytest.raises(UsageError, match="Runner: history must be 'lane'"):
         Runner(actor("A"), history="all")
 
 
 def test_a_policy_that_is_unknown_is_refused(actor):
-    with pytest.raises(UsageError, match="agent 'A': history='all' is unknown"):
+    with pytest.raises(UsageError, match="agent 'A': history must be 'lane'"):
         actor("A", history="all")
 
 

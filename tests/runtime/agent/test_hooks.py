@@ -316,7 +316,7 @@ def test_what_a_hook_returns_is_not_used():
     ],
 )
 def test_a_hook_that_there_is_not_is_refused_when_the_class_is_made(base, name):
-    with pytest.raises(UsageError, match=f"Wrong.{name}: there is no such hook"):
+    with pytest.raises(UsageError, match=f"Wrong.{name}: unknown hook"):
         type("Wrong", (base,), {name: lambda self, context, agent: None})
 
 

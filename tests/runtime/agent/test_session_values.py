@@ -86,7 +86,7 @@ def test_keys_are_texts(key):
         lambda: values.setdefault(key, 1),
         lambda: SessionValues({key: 1}),
     ):
-        with pytest.raises(UsageError, match="session values go by names"):
+        with pytest.raises(UsageError, match="the key of a session value must be a string"):
             put()
     assert not values
 

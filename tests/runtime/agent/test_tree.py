@@ -131,7 +131,7 @@ def test_a_tool_with_a_bad_tree_is_refused_where_it_is_made(actor):
 
 @pytest.mark.parametrize("given", ["agent", 5, None, Agent, object()])
 def test_what_is_no_agent_among_the_sub_agents(actor, given):
-    with pytest.raises(UsageError, match=r"agent 'R': the sub-agent .* is no agent"):
+    with pytest.raises(UsageError, match=r"agent 'R': sub_agents must contain instances of Agent"):
         actor("R", sub_agents=[given])
 
 
@@ -148,12 +148,12 @@ def test_an_agent_without_a_name(actor, name):
 
 @pytest.mark.parametrize("given", ["agent", None, Agent])
 def test_a_runner_of_no_agent(given):
-    with pytest.raises(UsageError, match="is no agent"):
+    with pytest.raises(UsageError, match="not an agent"):
         Runner(given)
 
 
 def test_a_deterministic_transfer_of_no_agent_or_to_nobody(actor):
-    with pytest.raises(UsageError, match="pass an Agent"):
+    with pytest.raises(UsageError, match="agent must be an Agent"):
         DeterministicTransfer("A", to=["B"])
     with pytest.raises(UsageError, match="'A'"):
         DeterministicTransfer(actor("A"), to=[])

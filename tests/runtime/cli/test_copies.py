@@ -53,7 +53,7 @@ def test_a_copy_is_released_into_another_environment(command, monkeypatch):
 def test_a_file_that_is_not_there_is_not_made(command, tmp_path):
     done = command("hold", "nowhere.db")
     assert done.exit_code == 1
-    assert "there is no such file" in done.stderr
+    assert "file not found" in done.stderr
     assert not list(tmp_path.rglob("nowhere.db"))
 
 

@@ -103,7 +103,7 @@ def test_what_is_wrong_is_told_in_its_line_and_ends_with_1(command, tmp_path):
     done = command("doctor", "nothing.py", "--store", "notes.db", "--ask")
     assert done.exit_code == 1
     assert line(done, "store").startswith("✗ store")
-    assert "there is no such file" in line(done, "agent")
+    assert "file not found" in line(done, "agent")
     assert line(done, "model").startswith("✗ model")
     assert len(done.stdout.splitlines()) == 7
 

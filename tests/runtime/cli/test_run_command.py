@@ -160,7 +160,7 @@ def test_what_an_agent_says_cannot_move_the_cursor(command):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("nothing.py", "x"), "nothing.py: there is no such file"),
+        (("nothing.py", "x"), "nothing.py: file not found"),
         (("clerks.py:nothing", "x"), "clerks.py has no 'nothing'"),
         (
             ("clerks.py:number", "x"),
@@ -184,7 +184,7 @@ def test_what_is_wrong_is_one_line(command, args, said):
 
 def test_with_debug_it_is_a_traceback(command):
     done = command("run", "nothing.py", "x", "--debug")
-    assert "there is no such file" in str(done.exception)
+    assert "file not found" in str(done.exception)
 
 
 @pytest.mark.slow

@@ -88,11 +88,11 @@ def test_what_is_wrong_is_one_line(refused):
         taken.listen()
         port = str(taken.getsockname()[1])
         for args, said in (
-            (("nothing.py",), "there is no such file"),
-            (("no_module_of_that_name",), "no such file or module"),
+            (("nothing.py",), "file not found"),
+            (("no_module_of_that_name",), "file or module not found"),
             (("agents.py:nothing",), "has no 'nothing'"),
             (("agents.py:quiet",), "no description"),
-            (("agents.py:number",), "pass an agent"),
+            (("agents.py:number",), "agent must be an agent"),
             (("broken.py",), "nothing_of_that_name"),
             (("raises.py",), "gone wrong"),
             (("agents.py", "--token-env", "NOT_SET"), "NOT_SET: this variable is not set"),

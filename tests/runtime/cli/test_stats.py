@@ -87,7 +87,7 @@ def test_json_is_what_the_service_says(command, service):
     ("path", "said"),
     [
         ("/console/#token=wrong", "requires the console's token"),
-        ("/other#token=t0k", "there is no console"),
+        ("/other#token=t0k", "has no console"),
         ("/away#token=t0k", "302"),
     ],
 )

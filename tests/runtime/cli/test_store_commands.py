@@ -168,7 +168,7 @@ def test_a_run_that_was_set_aside_is_given_another_life(command, tmp_path, run):
 
 
 def test_the_store_is_found_by_the_environment(command, waits, monkeypatch):
-    assert "there is no such file" in command("runs").stderr
+    assert "file not found" in command("runs").stderr
     monkeypatch.setenv("OFFBOOK_STORE", "runs.db")
     assert command("runs").stdout.startswith(waits)
 
@@ -183,7 +183,7 @@ def test_a_timeline_is_text_or_a_drawing_or_a_page(command, waits, tmp_path):
     assert command("timeline", waits, "--store", "runs.db", "-o", "run.html").stdout == ""
     assert (tmp_path / "run.html").read_text().startswith("<!doctype html>")
     assert (
-        "pass one of text, svg, html"
+        "--form must be one of text, svg, html"
         in command("timeline", waits, "--store", "runs.db", "--form", "pdf").stderr
     )
 

@@ -109,7 +109,7 @@ def test_a_cluster_that_is_there_is_connected_to_and_left_as_it_is(within):
             async with Cluster("shop", spec_of(version="1"), 5, machines) as same:
                 assert (await same.session("ada").query("hi")).text == "done: hi"
             assert [one.state for one in (await cluster.stats()).hosts] == ["up", "up"]
-            with pytest.raises(VersionMismatch, match="two programs must not share a name"):
+            with pytest.raises(VersionMismatch, match="Two programs must not share a name"):
                 await Cluster("shop", spec_of(f"{SHOP}:unkept"), 1, machines).open()
             with pytest.raises(VersionMismatch, match=r"roll\('2'\)"):
                 await Cluster("shop", spec_of(version="2"), 1, machines).open()
@@ -124,7 +124,7 @@ def test_what_a_factory_must_not_be_is_said_at_start_and_no_host_is_left(within)
         "no_runner": "it yields a Message",
         "without_store": "its Runner has no store",
         "in_memory": "MemoryStore is in one process",
-        "of_another_system": "its Runner has another system",
+        "of_another_system": "the Runner must use the system",
     }
 
     async def story():
@@ -155,16 +155,16 @@ def test_a_file_of_one_machine_is_no_store_for_two(within):
 
 
 def test_a_cluster_that_is_not_there_is_said(within):
-    with pytest.raises(ClusterError, match=r"there is no cluster 'shop'. Start it"):
+    with pytest.raises(ClusterError, match=r"cluster 'shop' not found. Start it"):
         within(Cluster("shop", None, 0, Machines()).open())
 
 
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({"factory": lambda system: None}, "cannot go to another machine"),
+        ({"factory": lambda system: None}, "cannot be sent to another machine"),
         ({"factory": "shop"}, "module:attribute"),
-        ({"name": "a/b"}, "give a name of letters"),
+        ({"name": "a/b"}, "name must have at most 100 letters"),
         ({"hosts": 0}, "1 or more"),
         ({"max_run": 3}, "max_runs"),
         ({"lease_seconds": 1}, "2 or more"),
@@ -299,7 +299,7 @@ def test_the_hosts_of_a_node_are_drained_together_and_replaced_on_others(within,
             texts = await asyncio.gather(*reading)
             with pytest.raises(UsageError, match="name the host or the node"):
                 await cluster.drain(replace=True)
-            with pytest.raises(UsageError, match="pass one of them"):
+            with pytest.raises(UsageError, match="Pass one of them"):
                 await cluster.drain("shop/1", node="leaving")
             return report, texts, machines.avoided, list(machines.by_name), cluster.node
 

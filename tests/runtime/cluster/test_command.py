@@ -72,4 +72,4 @@ def test_hosts_come_and_go(told, words, hosts):
 def test_what_is_wrong_is_said_in_a_line(monkeypatch, capsys):
     monkeypatch.setattr(transport, "ray_transport", lambda may_start: Machines())
     assert command.main(["status", "--name", "shop"]) == 2
-    assert "there is no cluster 'shop'" in capsys.readouterr().err
+    assert "cluster 'shop' not found" in capsys.readouterr().err

@@ -63,7 +63,7 @@ def test_g13_a_second_ray_cluster_of_that_name_is_refused_while_the_first_lives_
         try:
             async with cluster_of(1) as (first, machines):
                 with pytest.raises(
-                    UsageError, match="another Ray cluster runs a cluster 'shop' in this store"
+                    UsageError, match="another Ray cluster runs the cluster 'shop' in this store"
                 ):
                     await Cluster("shop", spec_of(), 1, others).open()
                 assert (await first.runner.query("1 hi")).status is RunStatus.COMPLETED

@@ -172,7 +172,7 @@ def test_what_is_missing_for_embeddings_is_said(environment):
     environment(ARK_API_KEY="k", ARK_CHAT_MODEL="doubao")
     with pytest.raises(UsageError, match="ARK_EMBEDDING_MODEL is not set"):
         model_from_env("embedding")
-    with pytest.raises(UsageError, match="pass 'chat' or 'embedding'"):
+    with pytest.raises(UsageError, match="kind must be 'chat' or 'embedding'"):
         model_from_env("image")
 
 

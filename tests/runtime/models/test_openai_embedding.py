@@ -88,12 +88,12 @@ def test_what_goes_wrong_is_a_model_error(run):
 @pytest.mark.parametrize("texts", ["one text", ["x", 1]])
 def test_what_is_no_list_of_texts_is_refused(run, texts):
     async def main():
-        with pytest.raises(UsageError, match="pass a list of texts"):
+        with pytest.raises(UsageError, match="texts must be a list of texts"):
             await OpenAIEmbeddingModel("m", api_key="k").embed(texts)
 
     run(main())
 
 
 def test_a_model_needs_a_name():
-    with pytest.raises(UsageError, match="pass the name of a model for embeddings"):
+    with pytest.raises(UsageError, match="model must be the name of a model for embeddings"):
         OpenAIEmbeddingModel(None, api_key="k")

@@ -31,14 +31,14 @@ BOTH = pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "no model"),
-        ({"model": " "}, "no model"),
+        ({}, "the name of a model is missing"),
+        ({"model": " "}, "the name of a model is missing"),
         (
             {"model": "m", "api_key": "k", "temperatur": 1},
             "unknown setting 'temperatur'.*temperature",
         ),
         ({"model": "m", "api_key": "k", "api_version": "1"}, "azure=True"),
-        ({"model": "m", "api_key": ""}, "api_key= is empty"),
+        ({"model": "m", "api_key": ""}, "api_key must not be empty"),
         ({"model": "m", "api_key": "k", "client": object()}, "leave out api_key"),
     ],
 )
@@ -51,9 +51,9 @@ def test_a_model_that_cannot_work_is_refused_when_it_is_made(kind, given, says):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "no key: pass api_key= or set OPENAI_API_KEY"),
-        ({"api_key": "k", "azure": True}, "no endpoint"),
-        ({"api_key": "k", "azure": True, "base_url": "https://x"}, "no API version"),
+        ({}, "the API key is missing. Pass api_key=, or set OPENAI_API_KEY"),
+        ({"api_key": "k", "azure": True}, "the endpoint is missing"),
+        ({"api_key": "k", "azure": True, "base_url": "https://x"}, "the API version is missing"),
         ({"azure": True}, "AZURE_OPENAI_API_KEY"),
     ],
 )

@@ -327,7 +327,9 @@ def test_an_answer_that_is_no_stream_says_to_check_the_address(
                 if kind == "chat"
                 else OpenAIResponsesModel("m", api_key="k", base_url=server.url)
             )
-            with pytest.raises(ModelError, match=r"no stream of events.*hello.*base_url"):
+            with pytest.raises(
+                ModelError, match=r"must be a stream of events, got .*hello.*base_url"
+            ):
                 await collect(model.stream(ask()))
 
     run(main())

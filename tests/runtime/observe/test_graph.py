@@ -227,5 +227,5 @@ def test_a_notebook_shows_the_drawing():
 
 
 def test_what_is_no_agent_is_refused():
-    with pytest.raises(UsageError, match="is no agent"):
+    with pytest.raises(UsageError, match="not an agent"):
         graph("router")

@@ -284,7 +284,7 @@ def test_prometheus_of_one_system_counts_no_run_of_another(run):
 
 
 def test_prometheus_is_refused_what_it_cannot_have(run):
-    with pytest.raises(UsageError, match="pass the ActorSystem"):
+    with pytest.raises(UsageError, match="system must be the ActorSystem"):
         prometheus_app("system")
 
     async def main():

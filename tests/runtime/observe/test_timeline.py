@@ -389,9 +389,9 @@ def test_what_is_no_run_is_named(run):
     runner = Runner(PlannedAgent("A", "x"), store=MemoryStore())
     with pytest.raises(UsageError, match=r"timeline\('order-7', runner=runner\)"):
         timeline("order-7")
-    with pytest.raises(UsageError, match="neither the results of a run nor its events"):
+    with pytest.raises(UsageError, match="must get the results of one run or its events"):
         timeline([1, 2])
-    with pytest.raises(UsageError, match="pass a run, its result, its events"):
+    with pytest.raises(UsageError, match="the argument must be a run, a result, events"):
         timeline(7)
     with pytest.raises(CheckpointNotFound, match="the store has no run 'nothing'"):
         timeline("nothing", runner=runner)

@@ -80,7 +80,7 @@ def test_the_same_request_again_is_given_its_answers_in_order(tmp_path, run):
 
 
 def test_without_a_recording_a_model_is_needed(tmp_path):
-    with pytest.raises(UsageError, match="no recording"):
+    with pytest.raises(UsageError, match=r"the recording .* does not exist"):
         RecordingModel(None, tmp_path / "none.jsonl")
 
 

@@ -79,5 +79,5 @@ def test_interrupts_and_failures_hold_no_ids():
 
 @pytest.mark.parametrize("given", [3, None, ScriptedModel(["x"])])
 def test_what_is_no_run_is_refused_with_what_to_give(given):
-    with pytest.raises(UsageError, match=r"pass the result of a run, or its events"):
+    with pytest.raises(UsageError, match=r"must be the result of a run or its events"):
         transcript(given)

@@ -166,5 +166,5 @@ def test_an_agent_without_description_is_refused_at_once():
 
 @pytest.mark.parametrize("agent", [object(), "agent", 7])
 def test_what_is_no_agent_is_refused_at_once(agent):
-    with pytest.raises(UsageError, match="pass an agent"):
+    with pytest.raises(UsageError, match="agent must be an agent, or a Runner of one"):
         a2a_app(agent)
