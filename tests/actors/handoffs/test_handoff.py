@@ -206,7 +206,7 @@ def test_what_cannot_be_called_is_refused():
         chat("B"),
         on_handoff=3,
         input_type=Reason,
-        match="give a function of the context, and the input.",
+        match="on_handoff must be a function of the context, and the input, got 3.",
     )
 
 
