@@ -29,7 +29,7 @@ from .hooks import OnceHooks
 from .messages import items_of_messages
 from .recording import OnChange, Recording, ReplayMismatch, Scope, recorded_by
 from .results import stored_form_of
-from .seams import DECISIONS, RecordedSession
+from .seams import DECISIONS, RecordedSession, session_id_of
 
 if TYPE_CHECKING:
     from agents import Session
@@ -42,6 +42,12 @@ __all__ = ["RESULT", "LiveCall", "SdkAgent", "decisions_of", "stored_input"]
 INPUT: Final = "offbook.agents_sdk.input"
 RESULT: Final = "offbook.agents_sdk.result"
 RERUN: Final = "rerun_from_here"
+_STORED_OPTIONS: Final = (
+    "max_turns",
+    "previous_response_id",
+    "auto_previous_response_id",
+    "conversation_id",
+)
 
 
 @dataclass(slots=True)
@@ -75,7 +81,7 @@ class SdkAgent(Agent):
     `offbook.Runner(SdkAgent(agent), store=..., durability="step").recover()` continues the runs of
     a lost process, including those that `offbook.agents_sdk.Runner` started. Objects that exist
     only in memory are recreated: `context_factory()` makes the context,
-    `session_factory(session_id)` the session.
+    `session_factory(session_id)` the session. The id is empty if the provider had not created one.
     """
 
     def __init__(
@@ -123,16 +129,8 @@ class SdkAgent(Agent):
             waiting = await self._drive(call, door)
         except ReplayMismatch as error:
             call.error = error
-            waiting = [
-                context.interrupt(
-                    {
-                        "error": str(error),
-                        "step": error.step,
-                        "recorded": error.recorded,
-                        "asked": error.asked,
-                    }
-                )
-            ]
+            details = {name: getattr(error, name) for name in ("step", "recorded", "asked")}
+            waiting = [context.interrupt({"error": str(error), **details})]
         except BaseException as error:
             call.error = error
             raise
@@ -186,14 +184,10 @@ class SdkAgent(Agent):
         )
         options = {
             "context": user_context,
-            "max_turns": values.get("max_turns", self.max_turns),
+            "max_turns": self.max_turns,
             "hooks": self.run_hooks,
             "run_config": self.run_config or RunConfig(),
-            **{
-                name: values[name]
-                for name in ("previous_response_id", "auto_previous_response_id", "conversation_id")
-                if name in values
-            },
+            **{name: values[name] for name in _STORED_OPTIONS if name in values},
         }
         recording = Recording(asyncio.get_running_loop(), on_change=self.on_change)
         session_id = values.get("session_id")
@@ -206,6 +200,9 @@ class SdkAgent(Agent):
                     "StoreSession(store, session_id)."
                 )
                 raise CheckpointError(msg, run=context.run_id, agent=self.name)
+            for key, step in (door_of(context).invocation.steps or {}).items():
+                if key.startswith("session/"):
+                    session_id = session_id or step["value"][1]
             options["session"] = RecordedSession(self.session_factory(session_id), Scope(recording))
         if self.once and self.run_hooks is not None:
             options["hooks"] = OnceHooks(self.run_hooks, recording)
@@ -222,17 +219,11 @@ def stored_input(
     current: Any, options: Mapping[str, Any], session: Session | None, *, named: bool
 ) -> dict[str, Any]:
     """Return the data that another process needs to run the same input from the start."""
-    values: dict[str, Any] = {
-        name: options[name]
-        for name in ("max_turns", "previous_response_id", "conversation_id")
-        if options.get(name) is not None
-    }
-    if options.get("auto_previous_response_id"):
-        values["auto_previous_response_id"] = True
+    values = {name: options[name] for name in _STORED_OPTIONS if options.get(name) is not None}
     if named:
         values["named"] = True
     if session is not None:
-        values["session_id"] = session.session_id
+        values["session_id"] = session_id_of(session)
     if isinstance(current, RunState):
         values["state"] = current.to_json()
     else:

@@ -41,7 +41,15 @@ from .recording import Scope, current_scope, idempotency_key, nested
 if TYPE_CHECKING:
     from agents import Agent, RunConfig, Session
 
-__all__ = ["DECISIONS", "ORIGIN", "PRIVATE", "RecordedModel", "RecordedSession", "wrap_the_sdk"]
+__all__ = [
+    "DECISIONS",
+    "ORIGIN",
+    "PRIVATE",
+    "RecordedModel",
+    "RecordedSession",
+    "session_id_of",
+    "wrap_the_sdk",
+]
 
 DECISIONS: Final = "offbook_decisions"
 """The attribute of a `RunState` with the decisions on it."""
@@ -353,16 +361,9 @@ def _asked(args: tuple[Any, ...]) -> list[Any]:
         if hasattr(arg, "tool_call_id"):
             continue
         asked = getattr(arg, "data", arg)
-        fields = (
-            vars(asked).items()
-            if hasattr(asked, "__dict__") and not isinstance(asked, BaseModel)
-            else None
-        )
-        found.append(
-            asked
-            if fields is None
-            else {name: value for name, value in fields if name != "ctx_wrapper"}
-        )
+        if hasattr(asked, "__dict__") and not isinstance(asked, BaseModel):
+            asked = {name: value for name, value in vars(asked).items() if name != "ctx_wrapper"}
+        found.append(asked)
     return found
 
 
@@ -384,6 +385,14 @@ def _wrap_computer(action: type[Any]) -> None:
 
 
 # --- sessions ---
+
+
+def session_id_of(session: Session) -> str:
+    """Return the id of a session. It is empty until a provider has created the session."""
+    try:
+        return session.session_id
+    except (AttributeError, ValueError):  # as the sessions of the SDK report it
+        return ""
 
 
 class RecordedSession(_Standin):
@@ -412,7 +421,7 @@ class RecordedSession(_Standin):
                 # A process that was killed between the write and its record has already written.
                 known = writes and recording.recovered and await self._ends_with(items, kwargs)
                 made.append(None if known else await maybe_await(method(*args, **kwargs)))
-                return [typed_to_plain(made[0])]
+                return [typed_to_plain(made[0]), session_id_of(self._behind)]
 
             digest = digest_of(without_ids(items)) if writes else None
             plain = await recording.once(key, digest, call)

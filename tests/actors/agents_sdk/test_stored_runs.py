@@ -466,6 +466,51 @@ def test_a_run_with_a_session_that_nobody_can_open_says_what_to_pass(run):
     run(main())
 
 
+class LazySession(StoreSession):
+    """A session that the provider names when it is first used, as `OpenAIConversationsSession`."""
+
+    session_id = property(lambda self: self._named())
+
+    def __init__(self, store):
+        self.name, self.items = "", store
+
+    def _named(self):
+        if not self.name:
+            raise ValueError("Session ID not yet available.")
+        return self.name
+
+    async def get_items(self, limit=None):
+        self.name = self.name or "conversation-1"
+        return await StoreSession(self.items, self.name).get_items(limit)
+
+    async def add_items(self, items):
+        self.name = self.name or "conversation-1"
+        await StoreSession(self.items, self.name).add_items(items)
+
+
+def test_a_session_that_is_named_when_it_is_first_used_is_opened_again_by_that_name(run):
+    async def main():
+        store, items = Snapshots(), MemoryStore()
+        await Runner.run(
+            asks_the_weather(), "q", store=store, run_id="r", session=LazySession(items)
+        )
+        opened = []
+
+        def session_factory(session_id):
+            opened.append(session_id)
+            return StoreSession(MemoryStore(), session_id)
+
+        for _call, content in store.taken:
+            for run in await stored(
+                asks_the_weather(), Snapshots(content), session_factory=session_factory
+            ).recover():
+                await run
+        assert opened[0] == "", "nothing was in the session then"
+        assert opened[-1] == "conversation-1"
+
+    run(main())
+
+
 def test_a_guardrail_that_runs_an_agent_is_part_of_the_run(run):
     async def main():
         asked = []
