@@ -412,7 +412,7 @@ class RecordedSession(_Standin):
         @functools.wraps(method)
         async def recorded(*args: Any, **kwargs: Any) -> Any:
             recording, writes = scope.recording, name == "add_items"
-            items = args[0] if args else kwargs.get("items")
+            items: Any = args[0] if args else kwargs.get("items")
             await recording.door()
             key = recording.next_key(f"{scope.prefix}session/{name}")
             made: list[Any] = []

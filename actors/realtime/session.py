@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import AsyncIterator, Mapping, Sequence
+from operator import attrgetter
 from threading import get_ident
 from types import TracebackType
 from typing import Any, Self
@@ -43,7 +44,7 @@ class SessionModel:
 
     async def send_event(self, event: RealtimeModelSendEvent) -> None:
         """Send an event, in order with the session's own."""
-        await self._session.tell_core("send_event", event)
+        await self._session.tell_core("inputs.send_event", event)
 
     def add_listener(self, listener: RealtimeModelListener) -> None:
         """Pass the connection's events to this listener."""
@@ -103,7 +104,7 @@ class RealtimeSession:
 
     def __del__(self) -> None:
         core = self._core if hasattr(self, "_core") else None
-        if core is not None and core.closer is None:
+        if core is not None and core.lifecycle.closer is None:
             warnings.warn(
                 f"{self!r} was never closed: use `async with`, or await close()",
                 ResourceWarning,
@@ -129,8 +130,8 @@ class RealtimeSession:
         core.ref = system.spawn(SessionActor, core)
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         core.child(
-            core.open(self._access, self.id, self._busy, items),
-            lambda found, error: core.opened(found, error, opened),
+            core.lifecycle.open(self._access, self.id, self._busy, items),
+            lambda found, error: core.lifecycle.opened(found, error, opened),
             "opening",
         )
         try:
@@ -162,16 +163,16 @@ class RealtimeSession:
         core = self._core
         if core is None:
             return
-        core.finish(None)
-        assert core.closer is not None
-        await asyncio.shield(core.closer)
+        core.lifecycle.finish(None)
+        assert core.lifecycle.closer is not None
+        await asyncio.shield(core.lifecycle.closer)
 
     async def wait_closed(self) -> None:
         """Wait until the session has ended. Raise the error that ended it, if any."""
         core = self._open_core()
-        await asyncio.shield(core.closed)
-        if core.end_error is not None:
-            raise core.end_error
+        await asyncio.shield(core.lifecycle.closed)
+        if core.lifecycle.end_error is not None:
+            raise core.lifecycle.end_error
 
     def _open_core(self) -> SessionCore:
         if self._core is None:
@@ -244,7 +245,7 @@ class RealtimeSession:
 
         def work() -> None:
             try:
-                result = getattr(core, name)(*args)
+                result = attrgetter(name)(core)(*args)
             except Exception as error:  # noqa: BLE001 -- raised in the caller
                 done.set_exception(error)
             else:
@@ -267,7 +268,7 @@ class RealtimeSession:
         With `respond=False`, it is not answered now.
         """
         _check_message(message)
-        await self.tell_core("send_message", message, interrupt, respond)
+        await self.tell_core("inputs.send_message", message, interrupt, respond)
 
     async def send_audio(self, audio: bytes, *, commit: bool = False) -> None:
         """Send audio.
@@ -316,7 +317,7 @@ class RealtimeSession:
 
     async def interrupt(self) -> None:
         """Interrupt the current response."""
-        await self.tell_core("interrupt")
+        await self.tell_core("inputs.interrupt")
 
     async def update_agent(self, agent: RealtimeAgent) -> None:
         """Put another agent in charge.
@@ -329,7 +330,7 @@ class RealtimeSession:
         core = self._open_core()
         waits: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         await self.tell_core("change_agent", agent, waits)
-        closed = asyncio.ensure_future(asyncio.shield(core.closed))
+        closed = asyncio.ensure_future(asyncio.shield(core.lifecycle.closed))
         await asyncio.wait((waits, closed), return_when=asyncio.FIRST_COMPLETED)
         closed.cancel()
         if not waits.done():

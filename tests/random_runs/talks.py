@@ -99,7 +99,7 @@ class Talk:
             assert not core.is_closing, core.end_error
             there = at.server.session
             is_quiet = (
-                core.is_pause()
+                core.lifecycle.is_pause()
                 and there.active is None
                 and there.heard is None
                 and not core.outbox._control

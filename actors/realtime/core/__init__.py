@@ -11,17 +11,16 @@ Each module imports only from those listed above it. For their types, the parts 
     calls             all calls
     interruption      interrupts a response
     guards            guardrails
-    handing           handoffs
+    handoffs          handoffs
     link              connections
     record            records in the store
     watching          hooks and spans
     inbound           handlers of the model's events
     session_actor     the mailbox
-    core_base         the state, and output to the consumer
-    noting            adds the records of changes
-    inputs            adds the program's inputs
-    life              adds the start and the end
-    session_core      all of it
+    notes             the changes that records contain
+    inputs            the program's messages, events and audio
+    lifecycle         the start, the pauses and the end
+    session_core      the state, and all parts of one session
     sdk_model         models in the style of the Agents SDK
 
 A part never waits. Slow work runs in a child task of the session, which reports back.

@@ -116,7 +116,7 @@ class Calls:
             return
         if call.name in core.config.get("background_tools", ()):
             self._be_alone(call)
-        core.record_call(call, lambda: self._enqueue(call))
+        core.notes.record_call(call, lambda: self._enqueue(call))
 
     def begin_again(self, call: Call) -> None:
         """Rerun a call that another process had started."""
@@ -182,7 +182,7 @@ class Calls:
             call.timer = core.later(
                 limit, self.reject, call.id, False, "the call was not approved in time"
             )
-        core.record_pending(call)
+        core.notes.record_pending(call)
         self.show_approval(call)
 
     def show_approval(self, call: Call) -> None:
@@ -231,7 +231,7 @@ class Calls:
             )
         if always:
             self.always.add(_tool_of(call))
-        self._core.record_answer(call, always=always)
+        self._core.notes.record_answer(call, always=always)
         self._running += 1
         self._run(call)
 
@@ -240,10 +240,10 @@ class Calls:
         call = self._awaited(call_id)
         if call is None:
             return
-        text = message or self._core.formatted_rejection(call, _REJECTED)
+        text = message or self._core.inputs.formatted_rejection(call, _REJECTED)
         if always:
             self.never[_tool_of(call)] = text
-            self._core.record_rejection(call, text)
+            self._core.notes.record_rejection(call, text)
         self.finish(call, Played(text, text))
 
     # --- running calls ---
@@ -292,7 +292,7 @@ class Calls:
                 )
                 fatal = AgentError(msg, agent=call.settings.agent.name, message=call.as_call())
                 fatal.__cause__ = played.error
-                core.fatal(fatal)
+                core.lifecycle.fatal(fatal)
                 return
             core.error(played.error, code="tool_error", call_id=call.id)
         self.finish(call, played)
@@ -334,9 +334,9 @@ class Calls:
                 call.settings.agent,
                 call.settings.agent,
                 call.tool,
-                core.tool_message(call),
+                core.notes.tool_message(call),
             )
-        core.record_output(call, lambda: self.send(call))
+        core.notes.record_output(call, lambda: self.send(call))
 
     def send(self, call: Call) -> None:
         """Send the output, and request a response if it was the last one that is waited for."""

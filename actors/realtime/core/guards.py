@@ -213,7 +213,7 @@ class OutputGuards:
         else:
             interrupt_playback(core, response)
         if core.responses.generation == response.generation and core.responses.requested is None:
-            core.give_feedback([guardrail_name(one.guardrail) for one in results])
+            core.inputs.give_feedback([guardrail_name(one.guardrail) for one in results])
 
     def response_ended(self, response: Response) -> None:
         """Release the items of a response that has ended."""
@@ -274,7 +274,7 @@ class InputGuards:
         self._core.show(
             RealtimeInputGuardrailTripped, guardrail_results=results, message=text, item_id=None
         )
-        self._core.give_feedback([guardrail_name(one.guardrail) for one in results])
+        self._core.inputs.give_feedback([guardrail_name(one.guardrail) for one in results])
 
     def heard(self, item_id: str, text: str | None) -> None:
         """Check the transcript of the user's speech. None means that it failed."""
@@ -312,10 +312,10 @@ class InputGuards:
         core = self._core
         interrupt_active(core, cancel=True)
         core.outbox.put(RealtimeModelSendDelete(item_id))
-        core.block_item(item_id)
+        core.inputs.block_item(item_id)
         core.show(
             RealtimeInputGuardrailTripped, guardrail_results=results, message=text, item_id=item_id
         )
-        core.give_feedback(
+        core.inputs.give_feedback(
             [guardrail_name(one.guardrail) for one in results] or ["transcription failed"]
         )

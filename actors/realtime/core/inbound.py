@@ -119,7 +119,7 @@ class Inbound:
             RealtimeAudio(event, event.item_id, event.content_index, events.info()), "audio", ms
         )
         if events.audio_ms > core.most_audio_ms:
-            core.audio_overflow(event)
+            core.inputs.audio_overflow(event)
 
     def _audio_done(self, event: RealtimeModelAudioDoneEvent) -> None:
         core = self._core
@@ -181,7 +181,7 @@ class Inbound:
     def _usage(self, event: RealtimeModelUsageEvent) -> None:
         core = self._core
         usage = event.usage
-        core.add_usage(
+        core.notes.add_usage(
             usage
             if isinstance(usage, Usage)
             else Usage(usage.input_tokens, usage.output_tokens, 0, 1),
@@ -233,7 +233,7 @@ class Inbound:
             if response is not None and response.out_of_band:
                 return
         core.responses.told(item.item_id)
-        core.accepted(item.item_id)
+        core.inputs.accepted(item.item_id)
         if (
             isinstance(item, AssistantMessageItem)
             and core.conversation.is_cut(item.item_id)
@@ -244,9 +244,9 @@ class Inbound:
         if event.done and isinstance(item, AssistantMessageItem):
             core.output_guards.item_ended(item.item_id)
             if item.status == "completed":
-                core.record_said(item.item_id)
+                core.notes.record_said(item.item_id)
         elif not isinstance(item, AssistantMessageItem | RealtimeToolCallItem):
-            core.record_said(item.item_id)
+            core.notes.record_said(item.item_id)
 
     def _item_accepted(self, event: RealtimeModelItemAcceptedEvent) -> None:
         self._core.responses.told(event.item_id)
@@ -258,14 +258,14 @@ class Inbound:
         if item is not None and getattr(item, "blocked", False):
             return  # it stays in the history, marked
         if core.conversation.remove(event.item_id):
-            core.record_deleted(event.item_id)
+            core.notes.record_deleted(event.item_id)
             core.history_changed(event.item_id)
 
     def _item_truncated(self, event: RealtimeModelItemTruncatedEvent) -> None:
         core = self._core
         if event.transcript:
             core.conversation.correct(event.item_id, event.transcript)
-            core.record_cut(event.item_id)
+            core.notes.record_cut(event.item_id)
             core.history_changed(event.item_id)
 
     def _function_call(self, event: RealtimeModelToolCallEvent) -> None:
@@ -276,7 +276,7 @@ class Inbound:
         if call is None:
             return
         if call.name in call.settings.handoffs:
-            core.handing.called(call)
+            core.handoffs.called(call)
         else:
             core.calls.begin(call)
 
@@ -324,7 +324,7 @@ class Inbound:
             core.show_added(item)
         else:
             core.history_changed(event.item_id)
-        core.record_said(event.item_id)
+        core.notes.record_said(event.item_id)
         core.input_guards.heard(event.item_id, event.transcript)
 
     def _not_transcribed(self, event: RealtimeModelInputAudioTranscriptionFailedEvent) -> None:
@@ -371,7 +371,7 @@ class Inbound:
         core.error(error, code=event.code)
 
     def _exception(self, event: RealtimeModelExceptionEvent) -> None:
-        self._core.fatal(event.exception)
+        self._core.lifecycle.fatal(event.exception)
 
     def _status(self, event: Any) -> None:
         """Ignore the connection status of a custom model.
@@ -381,7 +381,7 @@ class Inbound:
         del event
 
     def _end_of_stream(self, event: object) -> None:
-        self._core.finish(None)
+        self._core.lifecycle.finish(None)
 
 
 def _said(error: Any) -> str:

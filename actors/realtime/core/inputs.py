@@ -21,30 +21,22 @@ from ..model_inputs import (
     RealtimeModelSendUserInput,
 )
 from .interruption import interrupt_active
-from .noting import Noting
-from .responses import Responses, Wish
+from .responses import Wish
 
 if TYPE_CHECKING:
     from .call import Call
-    from .calls import Calls
-    from .guards import InputGuards
-    from .link import Link
+    from .session_core import SessionCore
 
 __all__ = ["Inputs"]
 
 _MOST_HELD: Final = 64
 
 
-class Inputs(Noting):
-    """A session's state, with its inputs."""
+class Inputs:
+    """The messages, events and audio that a program sends."""
 
-    link: Link
-    responses: Responses
-    calls: Calls
-    input_guards: InputGuards
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
         self.pending_inputs: dict[
             str, tuple[Any, bool]
         ] = {}  # messages that the server has not accepted yet
@@ -52,12 +44,12 @@ class Inputs(Noting):
     def send_message(self, message: Any, interrupt: bool, respond: bool) -> None:  # noqa: FBT001 -- a message's parameters
         """Add a message, and request a response."""
         self._check_open()
-        self.activity += 1
-        self.calls.user_spoke()
+        self._core.activity += 1
+        self._core.calls.user_spoke()
         if interrupt:
-            interrupt_active(self.as_core(), cancel=True)
-            self.calls.interrupted()
-        if len(self.pending_inputs) >= _MOST_HELD and not self.link.is_ready:
+            interrupt_active(self._core, cancel=True)
+            self._core.calls.interrupted()
+        if len(self.pending_inputs) >= _MOST_HELD and not self._core.link.is_ready:
             msg = (
                 f"{_MOST_HELD} messages wait for the connection, which is lost: send this one "
                 "when it is there again."
@@ -68,29 +60,27 @@ class Inputs(Noting):
             if isinstance(message, str)
             else " ".join(str(part.get("text", "")) for part in message["content"])
         )
-        self.input_guards.check_text(text, lambda: self._put_message(message, respond=respond))
-
-    def as_core(self) -> Any:
-        """Return this session with the type that its parts expect."""
-        return self
+        self._core.input_guards.check_text(
+            text, lambda: self._put_message(message, respond=respond)
+        )
 
     def _check_open(self) -> None:
-        if self.is_closing:
+        if self._core.is_closing:
             msg = "the session is closed: nothing can be sent any more. Open another one."
             raise UsageError(msg)
 
     def _put_message(self, message: Any, *, respond: bool, item_id: str | None = None) -> None:
-        item_id = item_id or self.new_item_id()
+        item_id = item_id or self._core.new_item_id()
         self.pending_inputs[item_id] = (message, respond)
-        if not self.link.is_ready:
+        if not self._core.link.is_ready:
             return
         wish = Wish(items=(item_id,))
-        starts = respond and self.responses.request_now(wish)
-        self.outbox.put(
+        starts = respond and self._core.responses.request_now(wish)
+        self._core.outbox.put(
             RealtimeModelSendUserInput(message, item_id, starts, wish.event_id if starts else None)
         )
         if respond and not starts:
-            self.responses.wish(wish)
+            self._core.responses.wish(wish)
 
     def accepted(self, item_id: str) -> None:
         """Record that the server has an item."""
@@ -111,7 +101,7 @@ class Inputs(Noting):
 
     def give_feedback(self, names: Sequence[str]) -> None:
         """Tell the model that guardrails have tripped, and request a response."""
-        rule = self.config.get("guardrails_settings", {}).get("feedback", _default_feedback)
+        rule = self._core.config.get("guardrails_settings", {}).get("feedback", _default_feedback)
         if rule is None:
             return
         self._put_message(rule if isinstance(rule, str) else rule(names), respond=True)
@@ -124,7 +114,7 @@ class Inputs(Noting):
                 other = dict(event.message.get("other_data") or {})
                 response = other.get("response")
                 if isinstance(response, Mapping) and response.get("conversation") == "none":
-                    self.outbox.put(RealtimeModelSendResponse(event.event_id, None, other))
+                    self._core.outbox.put(RealtimeModelSendResponse(event.event_id, None, other))
                     return
                 wish = Wish(
                     "raw",
@@ -133,23 +123,23 @@ class Inputs(Noting):
                 )
                 if isinstance(other.get("event_id"), str):
                     wish.event_id = other["event_id"]
-                self.responses.wish(wish)
+                self._core.responses.wish(wish)
             case RealtimeModelSendRawMessage() if event.message.get("type") == "response.cancel":
-                interrupt_active(self.as_core(), cancel=True)
+                interrupt_active(self._core, cancel=True)
             case RealtimeModelSendResponse():
-                self.responses.wish(
+                self._core.responses.wish(
                     Wish("raw", tool_choice=event.tool_choice, other_data=event.other_data)
                 )
             case RealtimeModelSendUserInput():
                 self.send_message(event.user_input, False, event.start_response)
             case RealtimeModelSendInterrupt():
-                interrupt_active(self.as_core(), cancel=True)
+                interrupt_active(self._core, cancel=True)
             case RealtimeModelSendAudio():
                 self._send_audio(event)
             case RealtimeModelSendSessionUpdate():
-                self.child(self.link.send_update(event), None, "session update")
+                self._core.child(self._core.link.send_update(event), None, "session update")
             case _:
-                self.outbox.put_from_program(event)
+                self._core.outbox.put_from_program(event)
 
     def _send_audio(self, event: RealtimeModelSendAudio) -> None:
         """Send audio without waiting.
@@ -157,43 +147,43 @@ class Inputs(Noting):
         If the buffer is full, refuse it, or drop the oldest audio.
         """
         size = len(event.audio)
-        if size and self.outbox.overflow == "drop_oldest":
-            self.outbox.make_room(size)
-        if size and not self.outbox.reserve(size):
+        if size and self._core.outbox.overflow == "drop_oldest":
+            self._core.outbox.make_room(size)
+        if size and not self._core.outbox.reserve(size):
             msg = (
                 f"{size:,} bytes of audio do not fit behind those that wait to be sent "
                 "(config['max_input_audio_ms']). `session.send_audio` waits for room."
             )
             raise UsageError(msg)
         if event.commit:
-            self.calls.user_spoke()
-        self.outbox.put_audio(event.audio, commit=event.commit)
+            self._core.calls.user_spoke()
+        self._core.outbox.put_audio(event.audio, commit=event.commit)
 
     def interrupt(self) -> None:
         """Interrupt the current response."""
-        if self.is_closing:
+        if self._core.is_closing:
             return
-        interrupt_active(self.as_core(), cancel=True)
-        self.calls.interrupted()
+        interrupt_active(self._core, cancel=True)
+        self._core.calls.interrupted()
 
     def audio_overflow(self, event: RealtimeModelAudioEvent) -> None:
         """Interrupt the response, because the consumer has too much unread audio."""
-        interrupt_active(self.as_core(), cancel=True, most_heard=True)
+        interrupt_active(self._core, cancel=True, most_heard=True)
         msg = (
-            f"more than {self.most_audio_ms} ms of audio wait for the consumer: the response was "
-            "ended where the consumer has come to."
+            f"more than {self._core.most_audio_ms} ms of audio wait for the consumer: the response "
+            "was ended where the consumer has come to."
         )
-        self.error(MailboxFull(msg), code="audio_overflow")
+        self._core.error(MailboxFull(msg), code="audio_overflow")
 
     def block_item(self, item_id: str) -> None:
         """Mark the user's item that a guardrail refused. It stays in the history only."""
-        self.conversation.mark(item_id, blocked=True)
-        self.history_changed(item_id)
-        self.record_deleted(item_id)
+        self._core.conversation.mark(item_id, blocked=True)
+        self._core.history_changed(item_id)
+        self._core.notes.record_deleted(item_id)
 
     def formatted_rejection(self, call: Call, default: str) -> str:
         """Return the output of a rejected call."""
-        formatter = self.config.get("tool_error_formatter")
+        formatter = self._core.config.get("tool_error_formatter")
         if formatter is None:
             return default
         from types import SimpleNamespace  # noqa: PLC0415 -- rarely needed
@@ -205,7 +195,7 @@ class Inputs(Noting):
                 tool_name=call.name,
                 call_id=call.id,
                 default_message=default,
-                run_context=self.context,
+                run_context=self._core.context,
             )
         )
         return found if isinstance(found, str) else default

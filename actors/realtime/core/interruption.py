@@ -89,7 +89,7 @@ def _end(
     for item, end, share in cuts:
         core.playback.cut(item, end)
         core.conversation.cut(item.item_id, share, end)
-        core.record_cut(item.item_id)
+        core.notes.record_cut(item.item_id)
         core.history_changed(item.item_id)
     if items:
         core.playback.stopped()

@@ -172,13 +172,13 @@ class Link:
         if error is None:
             self.status("disconnected")
             core.show_raw(RealtimeModelEndOfStreamEvent())
-            core.finish(None)
+            core.lifecycle.finish(None)
             return
         if self.rules is None or not (
             isinstance(error, OSError) or (isinstance(error, ModelError) and error.retryable)
         ):
             self.status("disconnected")
-            core.fatal(error)
+            core.lifecycle.fatal(error)
             return
         self._begin_again(error)
 
@@ -188,7 +188,7 @@ class Link:
         self.epoch += 1
         self.is_ready = False
         self._lost_at, self._dropped_before = core.now(), core.outbox.dropped_ms
-        self._asks = core.settle_connection()
+        self._asks = core.lifecycle.settle_connection()
         self._drop(self.connection)
         self.status("disconnected")
         core.child(self._dial_again(error), self._dialled, "connecting again")
@@ -233,7 +233,7 @@ class Link:
     ) -> None:
         core = self._core
         if found is None:
-            core.fatal(
+            core.lifecycle.fatal(
                 error
                 if isinstance(error, Exception)
                 else ModelError("the connection could not be made again")
@@ -268,7 +268,9 @@ class Link:
     async def _put_all(self, connection: RealtimeConnection, epoch: int) -> int:
         core = self._core
         items = await replayed_items(
-            core.conversation.snapshot(), core.config.get("replay", "all"), core.known_unsent()
+            core.conversation.snapshot(),
+            core.config.get("replay", "all"),
+            core.lifecycle.known_unsent(),
         )
         await self._put(connection, items)
         if epoch == self.epoch:
@@ -311,7 +313,7 @@ class Link:
                 dropped_audio_ms=dropped,
                 resumed=connection.keeps_conversation,
             )
-        core.go_on(asks=self._asks)
+        core.lifecycle.go_on(asks=self._asks)
         self._asks = False
 
     # --- renewal ---
@@ -331,7 +333,7 @@ class Link:
         The new connection receives the conversation before the old one is closed.
         """
         core = self._core
-        if not self._is_old or self._renewing or not self.is_ready or not core.is_pause():
+        if not self._is_old or self._renewing or not self.is_ready or not core.lifecycle.is_pause():
             return
         self._renewing = True
         core.child(self._renew(core.activity), self._renewed, "renewing the connection")
@@ -341,7 +343,9 @@ class Link:
         connection = await self.dial()
         try:
             items = await replayed_items(
-                core.conversation.snapshot(), core.config.get("replay", "all"), core.known_unsent()
+                core.conversation.snapshot(),
+                core.config.get("replay", "all"),
+                core.lifecycle.known_unsent(),
             )
             replaying, self.replaying = self.replaying, {}
             del replaying
@@ -367,7 +371,7 @@ class Link:
             )
             return
         connection, activity, items = found
-        if activity != core.activity or not core.is_pause() or core.is_closing:
+        if activity != core.activity or not core.lifecycle.is_pause() or core.is_closing:
             # The session is active again, so renew at the next pause.
             core.child(_closed(connection), None, "closing a connection")
             return

@@ -69,10 +69,10 @@ class Record:
         lease = Lease(
             key,
             f"session {self._session_id!r}",
-            partial(core.report, core.lost_lease, LOST),
+            partial(core.report, core.lifecycle.lost_lease, LOST),
             partial(
                 core.report,
-                core.lost_lease,
+                core.lifecycle.lost_lease,
                 CancelRun("another process has taken the session over", begins_first=True),
             ),
             preempts=self._busy == "preempt",
@@ -144,7 +144,7 @@ class Record:
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 -- ends the session
-                core.report(core.fatal, error)
+                core.report(core.lifecycle.fatal, error)
                 return
             core.report(core.was_written)
 

@@ -120,7 +120,7 @@ class Responses:
         return (
             self.is_idle
             and core.link.is_ready
-            and not core.handing.is_pending
+            and not core.handoffs.is_pending
             and not core.outbox.has_commit
             and not core.is_closing
         )

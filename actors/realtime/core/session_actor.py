@@ -42,20 +42,20 @@ class SessionActor(Actor):
         core = self.core
         try:
             result = message.what(*message.args)
-            core.settle()
+            core.lifecycle.settle()
         except Exception as error:  # noqa: BLE001 -- it ends this session, and no other
             wrapped = AgentError(
                 f"the session has failed: {type(error).__name__}: {text_of(error)}",
                 agent=core.agent_name,
             )
             wrapped.__cause__ = error
-            core.fatal(error if core.is_known(error) else wrapped)
+            core.lifecycle.fatal(error if core.is_known(error) else wrapped)
             return None
         return result
 
     def on_failure(self, exception_type: Any, exception_value: Any, traceback: Any) -> None:
         del exception_type, traceback
-        self.core.fatal(
+        self.core.lifecycle.fatal(
             AgentError(
                 f"the session has crashed: {type(exception_value).__name__}",
                 agent=self.core.agent_name,
@@ -72,15 +72,15 @@ class SessionActor(Actor):
 
     async def on_stop(self) -> None:  # type: ignore[override]  # a hook may be a coroutine
         """Close the session in an orderly way when the system ends it."""
-        self.core.finish(None)
-        await self.core.closed
+        self.core.lifecycle.finish(None)
+        await self.core.lifecycle.closed
 
 
 class _Drainer(Actor):
     """Stays busy until a session has closed."""
 
     async def on_receive(self, message: Any) -> None:
-        await message.drain()
+        await message.lifecycle.drain()
 
 
 def deliver_report(ref: Any, report: Report) -> bool:

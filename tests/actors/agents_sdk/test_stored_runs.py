@@ -501,10 +501,10 @@ def test_a_session_that_is_named_when_it_is_first_used_is_opened_again_by_that_n
             return StoreSession(MemoryStore(), session_id)
 
         for _call, content in store.taken:
-            for run in await stored(
+            for recovered in await stored(
                 asks_the_weather(), Snapshots(content), session_factory=session_factory
             ).recover():
-                await run
+                await recovered
         assert opened[0] == "", "nothing was in the session then"
         assert opened[-1] == "conversation-1"
 

@@ -128,7 +128,7 @@ def test_case_56_a_session_that_is_stopped_at_any_record_goes_on_from_it(run):
                 await asyncio.gather(playing, stopped, return_exceptions=True)
                 if store.claims:
                     await store.revoke(store.claims[0].owner)
-                    at.session._core.fatal(RunLost("it was killed"))
+                    at.session._core.lifecycle.fatal(RunLost("it was killed"))
                     await at.heard.task
 
         whole = Stopping()
@@ -141,7 +141,7 @@ def test_case_56_a_session_that_is_stopped_at_any_record_goes_on_from_it(run):
                 await talk(store)
                 begun = len(ran)
                 async with desk(triage, otherwise=answer, store=store, session_id="s") as at:
-                    await until(at.session._core.is_pause)
+                    await until(at.session._core.lifecycle.is_pause)
                     await at.ask("are you there?")
                     check_conversation(at.server.session.items)
                     assert held_texts(at.server) == at.texts()
@@ -237,7 +237,7 @@ def test_case_57_calls_that_had_begun_are_run_again_or_reported(run):
             ) as at:
                 await at.session.send_message("go")
                 await until(lambda ran=ran: ran)
-                at.session._core.fatal(RunLost("as a kill does: nothing more is written"))
+                at.session._core.lifecycle.fatal(RunLost("as a kill does: nothing more is written"))
                 await at.heard.task
             async with desk(
                 agent,
@@ -262,7 +262,7 @@ def test_case_57_a_session_of_an_agent_that_is_gone_is_not_connected(run):
             RealtimeAgent("old"), Reply(Say("Yes.")), store=store, session_id="s"
         ) as at:
             await at.ask("hi")
-            at.session._core.record_agent("old")
+            at.session._core.notes.record_agent("old")
         async with LocalRealtimeServer() as server:
             runner = RealtimeRunner(
                 AGENT, model=OpenAIRealtimeModel(base_url=server.base_url, api_key="k"), store=store

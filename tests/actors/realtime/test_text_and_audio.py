@@ -382,7 +382,7 @@ def test_a_session_that_is_garbage_without_close_warns(run):
         with pytest.warns(ResourceWarning, match="never closed"):
             del session
         gc.collect()
-        core.finish(None)
-        await core.closer
+        core.lifecycle.finish(None)
+        await core.lifecycle.closer
 
     run(main())

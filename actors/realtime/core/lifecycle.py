@@ -28,28 +28,21 @@ from ..items import AssistantMessageItem, RealtimeItem
 from ..model import RealtimeConnection
 from ..state.recorded import Recorded
 from .call import Batch, Call
-from .inputs import Inputs
 from .record import Record
 from .responses import Wish
 from .tool_player import Played
 
 if TYPE_CHECKING:
-    from ..state.settings import AgentSettings
-    from .handing import Handing
-    from .watching import Watching
+    from .session_core import SessionCore
 
-__all__ = ["Life"]
+__all__ = ["Lifecycle"]
 
 
-class Life(Inputs):
-    """A session's state, with its start and its end."""
+class Lifecycle:
+    """The start, the pauses and the end of a session."""
 
-    handing: Handing
-    watching: Watching
-    agent: RealtimeAgent
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
         self.closer: asyncio.Task[None] | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.end_error: BaseException | None = None
@@ -60,6 +53,7 @@ class Life(Inputs):
         self._idle_timer: Any = None
         self._seen_activity = -1
         self._resumed: list[Call] = []
+        self._waits_open: asyncio.Future[None] | None = None
 
     # --- start ---
 
@@ -72,31 +66,30 @@ class Life(Inputs):
     ) -> tuple[RealtimeConnection, Recorded | None]:
         """Acquire the session, find the agent in charge, and connect."""
         found: Recorded | None = None
-        agent = self.agent
+        agent = self._core.agent
         if access is not None:
-            record = Record(self, access, session_id, busy)  # type: ignore[arg-type]  # it has this type
+            record = Record(self._core, access, session_id, busy)
             found = await record.open()
-            self.record = record
-            self.context.lease = record.lease
-            self.context.keeps = True
+            self._core.record = record
+            self._core.context.lease = record.lease
+            self._core.context.keeps = True
             for name, value in found.values.items():
-                self.context.session[name] = value
-            self.context.usage = self._noted_usage = found.usage
-            self.message_ids.update(found.message_ids)
+                self._core.context.session[name] = value
+            self._core.context.usage = self._core.notes.noted_usage = found.usage
+            self._core.notes.message_ids.update(found.message_ids)
             agent = self._agent_named(found.agent) if found.agent is not None else agent
-            self.conversation.fill(found.items)
+            self._core.conversation.fill(found.items)
         if found is None or found.is_new:
-            self.conversation.fill(history)
-        self.current = self.in_force = await self.settings_of(agent, first=agent is self.agent)
-        return await self.link.dial(), found
-
-    async def settings_of(self, agent: RealtimeAgent, *, first: bool = False) -> AgentSettings:
-        raise NotImplementedError
+            self._core.conversation.fill(history)
+        self._core.current = self._core.in_force = await self._core.settings_of(
+            agent, first=agent is self._core.agent
+        )
+        return await self._core.link.dial(), found
 
     def _agent_named(self, name: str) -> RealtimeAgent:
         """Return the agent of that name, among all reachable ones."""
         seen: dict[str, RealtimeAgent] = {}
-        todo = [self.agent]
+        todo = [self._core.agent]
         while todo:
             agent = todo.pop()
             if agent.name in seen:
@@ -119,43 +112,43 @@ class Life(Inputs):
         waits: asyncio.Future[None],
     ) -> None:
         """Handle the result of connecting."""
-        if found is None or self.is_closing:
+        if found is None or self._core.is_closing:
             if found is not None:
-                self.child(found[0].close(), None, "closing a connection")
+                self._core.child(found[0].close(), None, "closing a connection")
             if not waits.done():
                 waits.set_exception(
                     error or OffbookError("the session was closed before it was open")
                 )
             return
         connection, recorded = found
-        self._began_at = self.now()
-        if self.record is not None:
-            self.record.start()
-        self.took_over(self.current)
-        self.link.attach(connection)
-        self.history_changed()
-        self.watching.call("on_run_start", None, AgentInput())
-        self.watching.call(
-            "on_agent_start", self.current.agent.hooks, self.current.agent, agent_name="on_start"
+        self._began_at = self._core.now()
+        if self._core.record is not None:
+            self._core.record.start()
+        self._core.took_over(self._core.current)
+        self._core.link.attach(connection)
+        self._core.history_changed()
+        self._core.watching.call("on_run_start", None, AgentInput())
+        self._core.watching.call(
+            "on_agent_start",
+            self._core.current.agent.hooks,
+            self._core.current.agent,
+            agent_name="on_start",
         )
         if recorded is not None:
             self._resume(recorded)
         self._waits_open = waits
         limits = self.limits
         if limits.max_duration is not None:
-            self.later(limits.max_duration, self._over_limit)
-            self.later(limits.max_duration + 30, self.fatal_limit)
-        self.link.replay(0)
-
-    def took_over(self, settings: AgentSettings) -> None:
-        raise NotImplementedError
+            self._core.later(limits.max_duration, self._over_limit)
+            self._core.later(limits.max_duration + 30, self.fatal_limit)
+        self._core.link.replay(0)
 
     def _resume(self, recorded: Recorded) -> None:
         """Restore the calls that had started, and the pending approvals."""
-        self.calls.always.update(recorded.always)
-        self.calls.never.update(recorded.never)
+        self._core.calls.always.update(recorded.always)
+        self._core.calls.never.update(recorded.never)
         for one in recorded.calls.values():
-            settings = self.current
+            settings = self._core.current
             call = Call(
                 one.id,
                 one.name,
@@ -167,7 +160,7 @@ class Life(Inputs):
                 given=one.given,
             )
             call.alone = True
-            self.calls.all[call.id] = call
+            self._core.calls.all[call.id] = call
             if one.output is not None:
                 call.state, call.output, call.sent, call.wished = "done", one.output, True, True
             else:
@@ -179,69 +172,74 @@ class Life(Inputs):
     def replayed_first(self) -> None:
         """Complete the opening after the first replay."""
         waits = self._waits_open
-        if not waits.done():
+        if waits is not None and not waits.done():
             waits.set_result(None)
         for call in self._resumed:
             if call.state == "approval":
-                self.calls.show_approval(call)
+                self._core.calls.show_approval(call)
             elif (
                 call.name in call.settings.handoffs
-                or self.config.get("tools_on_resume", "rerun") == "report"
+                or self._core.config.get("tools_on_resume", "rerun") == "report"
                 or call.tool is None
             ):
-                self.calls.finish(call, Played("not completed"))
+                self._core.calls.finish(call, Played("not completed"))
             else:
-                self.calls.begin_again(call)
+                self._core.calls.begin_again(call)
         self._resumed.clear()
 
     # --- pauses and limits ---
 
     @property
     def limits(self) -> RealtimeLimits:
-        return self.config.get("limits", RealtimeLimits())
+        return self._core.config.get("limits", RealtimeLimits())
 
     def is_pause(self) -> bool:
         """Return whether no response, input or call is in progress."""
         return (
-            self.responses.is_quiet
-            and not self.is_speaking
-            and not self.calls.are_waited_for
-            and not self.handing.is_busy
-            and self.link.is_ready
+            self._core.responses.is_quiet
+            and not self._core.is_speaking
+            and not self._core.calls.are_waited_for
+            and not self._core.handoffs.is_busy
+            and self._core.link.is_ready
         )
 
     def settle(self) -> None:
         """Start whatever can start now. Called after each message."""
-        if self.is_closing:
+        if self._core.is_closing:
             return
-        self.responses.pump()
+        self._core.responses.pump()
         if not self.is_pause():
             return
-        self.link.look()
+        self._core.link.look()
         limits = self.limits
         if (
             self._over
-            or (limits.max_responses is not None and self.responses.count >= limits.max_responses)
+            or (
+                limits.max_responses is not None
+                and self._core.responses.count >= limits.max_responses
+            )
             or (
                 limits.max_tokens is not None
-                and self.context.usage.input_tokens + self.context.usage.output_tokens
+                and self._core.context.usage.input_tokens + self._core.context.usage.output_tokens
                 >= limits.max_tokens
             )
         ):
             self.fatal_limit()
         elif self._draining:
             self.finish(None)
-        elif limits.idle_timeout is not None and self._seen_activity != self.activity:
-            self._seen_activity = self.activity
+        elif limits.idle_timeout is not None and self._seen_activity != self._core.activity:
+            self._seen_activity = self._core.activity
             if self._idle_timer is not None:
                 self._idle_timer.cancel()
-            self._idle_timer = self.later(limits.idle_timeout, self._idle, self.activity)
+            self._idle_timer = self._core.later(
+                limits.idle_timeout, self._idle, self._core.activity
+            )
 
     def _over_limit(self) -> None:
         self._over = True
 
     def _idle(self, activity: int) -> None:
-        if activity == self.activity and self.is_pause():
+        if activity == self._core.activity and self.is_pause():
             self.fatal_limit()
 
     def fatal_limit(self) -> None:
@@ -250,7 +248,8 @@ class Life(Inputs):
 
         self.fatal(
             AgentError(
-                f"the session has reached one of its limits: {self.limits}", agent=self.agent_name
+                f"the session has reached one of its limits: {self.limits}",
+                agent=self._core.agent_name,
             )
         )
 
@@ -261,44 +260,41 @@ class Life(Inputs):
 
         Returns whether a response must be requested over the next one.
         """
-        responses = self.responses
+        responses = self._core.responses
         active = responses.active
         asks = responses.requested is not None or any(
             one.kind == "auto" for one in responses.wishes
         )
         if active is not None:
             active.status = "interrupted"
-            for item in self.conversation.snapshot()[-8:]:
+            for item in self._core.conversation.snapshot()[-8:]:
                 if isinstance(item, AssistantMessageItem) and item.status == "in_progress":
-                    self.conversation.mark(item.item_id, status="incomplete")
-                    self.record_said(item.item_id)
-                    self.history_changed(item.item_id)
+                    self._core.conversation.mark(item.item_id, status="incomplete")
+                    self._core.notes.record_said(item.item_id)
+                    self._core.history_changed(item.item_id)
             responses.ended(active.id)
-            self.link_end_response(active)
-            asks = asks or not self.calls.are_waited_for
+            self._core.link_end_response(active)
+            asks = asks or not self._core.calls.are_waited_for
         responses.void()
         responses.drop_wish()
-        self.outbox.hold()
-        self.playback.void_all()
-        self.is_speaking = False
+        self._core.outbox.hold()
+        self._core.playback.void_all()
+        self._core.is_speaking = False
         return asks
-
-    def link_end_response(self, active: Any) -> None:
-        raise NotImplementedError
 
     def known_unsent(self) -> set[str]:
         """Return the items of calls whose outputs follow separately."""
-        return {one.item_id for one in self.calls.all.values() if one.state != "done"}
+        return {one.item_id for one in self._core.calls.all.values() if one.state != "done"}
 
     def go_on(self, *, asks: bool) -> None:
         """Continue after the replay."""
-        if hasattr(self, "_waits_open") and not self._waits_open.done():
+        if self._waits_open is not None and not self._waits_open.done():
             self.replayed_first()
-        for call in self.calls.unsent():
-            self.calls.send(call)
-        answers = self.send_held()
+        for call in self._core.calls.unsent():
+            self._core.calls.send(call)
+        answers = self._core.inputs.send_held()
         if asks or answers:
-            self.responses.wish(Wish())
+            self._core.responses.wish(Wish())
 
     # --- the end ---
 
@@ -308,21 +304,23 @@ class Life(Inputs):
         Nothing more is written or sent.
         """
         self._is_lost = True
-        self.link.is_ready = False
-        self.outbox.hold()
+        self._core.link.is_ready = False
+        self._core.outbox.hold()
         why = getattr(request, "reason", None) or "another process may have it by now"
         self.fatal(RunLost(f"the session is not this process's any more: {why}"))
 
     def fatal(self, error: BaseException) -> None:
         """End the session with an error."""
-        if self.is_closing:
+        if self._core.is_closing:
             return
         if isinstance(error, RunLost):
             self._is_lost = True
-        self._held.clear()
+        self._core.drop_held()
         with contextlib.suppress(Exception):
-            self.show_now(RealtimeError, error=error, code=getattr(error, "kind", None), fatal=True)
-        waits = getattr(self, "_waits_open", None)
+            self._core.show_now(
+                RealtimeError, error=error, code=getattr(error, "kind", None), fatal=True
+            )
+        waits = self._waits_open
         if waits is not None and not waits.done():
             waits.set_exception(error)
         self.finish(error)
@@ -330,14 +328,14 @@ class Life(Inputs):
     def finish(self, error: BaseException | None) -> None:
         """End the session."""
         if self.closer is None:
-            self.is_closing = True
+            self._core.is_closing = True
             self.end_error = error
             self.closer = start_task(self._close(), "the end of a session", name="realtime close")
 
     async def _close(self) -> None:
-        limit: float = self.config.get("close_timeout", 5.0)
+        limit: float = self._core.config.get("close_timeout", 5.0)
         try:
-            async with Deadline(limit, self.clock):
+            async with Deadline(limit, self._core.clock):
                 await self._close_all()
         except TimeoutError:
             loggers.realtime.warning(
@@ -346,63 +344,65 @@ class Life(Inputs):
         except Exception as error:  # noqa: BLE001 -- the last step: shown like all others
             self.end_error = self.end_error or error
         finally:
-            self.events.end(self.end_error)
+            self._core.events.end(self.end_error)
             for one in self._draining:
                 if not one.done():
                     one.set_result(None)
             if not self.closed.done():
                 self.closed.set_result(None)
-            if self.ref is not None:
-                await self.ref.stop(block=False)
+            if self._core.ref is not None:
+                await self._core.ref.stop(block=False)
 
     async def _close_all(self) -> None:
-        for timer in tuple(self.timers):
+        for timer in tuple(self._core.timers):
             timer.cancel()
-        for waiting in self.calls.close():
-            if self.record is not None and not self._is_lost:
-                self.record.note(
+        for waiting in self._core.calls.close():
+            if self._core.record is not None and not self._is_lost:
+                self._core.record.note(
                     {"kind": "output", "call": waiting.id, "output": "not completed"}, None
                 )
-        children = [one for one in self.children if one is not asyncio.current_task()]
+        children = [one for one in self._core.children if one is not asyncio.current_task()]
         for one in children:
             one.cancel()
         await asyncio.gather(*children, return_exceptions=True)
-        self.outbox.hold()
-        self.outbox.wake_senders()
+        self._core.outbox.hold()
+        self._core.outbox.wake_senders()
         try:
-            await self.link.close()
+            await self._core.link.close()
         finally:
-            if self.record is not None:
+            if self._core.record is not None:
                 try:
-                    await self.record.close(lost=self._is_lost)
+                    await self._core.record.close(lost=self._is_lost)
                 finally:
-                    self.show_all_held()
+                    self._core.show_all_held()
             await self._last_hooks()
 
     async def _last_hooks(self) -> None:
-        hooks = self.context.hooks
-        agent = self.current.agent if hasattr(self, "current") else None
+        hooks = self._core.context.hooks
+        agent = self._core.current.agent if hasattr(self._core, "current") else None
         if agent is not None:
-            self.watching.queue("on_agent_end", agent.hooks, agent, FINISHED, agent_name="on_end")
+            self._core.watching.queue(
+                "on_agent_end", agent.hooks, agent, FINISHED, agent_name="on_end"
+            )
         if hooks:
             error = self.end_error if isinstance(self.end_error, Exception) else None
             status = RunStatus.FAILED if error is not None else RunStatus.COMPLETED
-            values, run_id = self.context.session.to_dict(), self.context.run_id
+            values, run_id = self._core.context.session.to_dict(), self._core.context.run_id
             result = RunResult(
                 status,
                 error,
-                usage=self.context.usage,
+                usage=self._core.context.usage,
                 session_values=values,
-                last_agent=self.agent_name or "",
+                last_agent=self._core.agent_name or "",
                 run_id=run_id,
             )
-            self.watching.queue("on_run_end", None, result)
-        await self.watching.drain()
-        with self.span(
+            self._core.watching.queue("on_run_end", None, result)
+        await self._core.watching.drain()
+        with self._core.span(
             "realtime.session",
-            session=self.context.run_id,
-            responses=self.responses.count,
-            seconds=self.now() - self._began_at,
+            session=self._core.context.run_id,
+            responses=self._core.responses.count,
+            seconds=self._core.now() - self._began_at,
         ) as opened:
             if self.end_error is not None:
                 opened.fail(self.end_error)
@@ -412,5 +412,5 @@ class Life(Inputs):
         waits: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._draining.append(waits)
         if self.closer is None:
-            self.report(self.settle)
+            self._core.report(self.settle)
             await waits

@@ -18,21 +18,21 @@ from ..items import (
     UserMessageItem,
     text_of_item,
 )
-from .core_base import CoreBase
 
 if TYPE_CHECKING:
     from .call import Call
+    from .session_core import SessionCore
 
-__all__ = ["Noting"]
+__all__ = ["Notes"]
 
 
-class Noting(CoreBase):
-    """A session's state, with its records."""
+class Notes:
+    """The changes of a session that its records contain."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
         self.message_ids: dict[str, str] = {}  # of the recorded items, by the id of the message
-        self._noted_usage = self.context.usage
+        self.noted_usage = core.context.usage
 
     def _note(
         self,
@@ -40,26 +40,26 @@ class Noting(CoreBase):
         message: Message | None = None,
         revised: dict[str, str] | None = None,
     ) -> None:
-        if self.record is not None and not self.is_closing:
+        if self._core.record is not None and not self._core.is_closing:
             self._note_usage()
-            self.record.note(realtime, message, revised)
+            self._core.record.note(realtime, message, revised)
 
     def _note_usage(self) -> None:
-        usage = self.context.usage
-        if usage == self._noted_usage or self.record is None:
+        usage = self._core.context.usage
+        if usage == self.noted_usage or self._core.record is None:
             return
-        known, self._noted_usage = self._noted_usage, usage
+        known, self.noted_usage = self.noted_usage, usage
         grown = [
             getattr(usage, name) - getattr(known, name)
             for name in ("input_tokens", "output_tokens", "cached_tokens", "requests")
         ]
-        self.record.note({"kind": "usage", "usage": grown})
+        self._core.record.note({"kind": "usage", "usage": grown})
 
     def record_said(self, item_id: str) -> None:
         """Record a complete message."""
-        if self.record is None or item_id in self.message_ids:
+        if self._core.record is None or item_id in self.message_ids:
             return
-        item = self.conversation.get(item_id)
+        item = self._core.conversation.get(item_id)
         if item is None or isinstance(item, RealtimeToolCallItem):
             return
         text = text_of_item(item)
@@ -86,9 +86,9 @@ class Noting(CoreBase):
 
     def record_cut(self, item_id: str) -> None:
         """Record that only a part of a message was heard."""
-        if self.record is None:
+        if self._core.record is None:
             return
-        item = self.conversation.get(item_id)
+        item = self._core.conversation.get(item_id)
         if not isinstance(item, AssistantMessageItem):
             return
         text = text_of_item(item)
@@ -112,7 +112,7 @@ class Noting(CoreBase):
 
     def record_call(self, call: Call, then: Callable[[], object]) -> None:
         """Record the start of a call. `then` is called once that is stored."""
-        item = self.conversation.get(call.item_id)
+        item = self._core.conversation.get(call.item_id)
         self._note(
             {
                 "kind": "call",
@@ -126,7 +126,7 @@ class Noting(CoreBase):
             },
             Message.assistant("", (ToolCall(call.id, call.name, call.arguments),)),
         )
-        self.after_write(then)
+        self._core.after_write(then)
 
     def record_pending(self, call: Call) -> None:
         self._note({"kind": "pending", "call": call.id})
@@ -143,7 +143,7 @@ class Noting(CoreBase):
         self._note(
             {"kind": "output", "call": call.id, "output": call.output}, self.tool_message(call)
         )
-        self.after_write(then)
+        self._core.after_write(then)
 
     def tool_message(self, call: Call) -> Message:
         return Message.tool(call.output or "", call.id, call.name)
@@ -153,6 +153,6 @@ class Noting(CoreBase):
 
     def add_usage(self, usage: Usage, event: object) -> None:
         del event
-        self.context.usage += usage
-        if not self.is_closing:
+        self._core.context.usage += usage
+        if not self._core.is_closing:
             self._note_usage()

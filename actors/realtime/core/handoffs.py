@@ -31,7 +31,7 @@ from .tool_player import Played
 if TYPE_CHECKING:
     from .session_core import SessionCore
 
-__all__ = ["Handing"]
+__all__ = ["Handoffs"]
 
 _SECOND: Final = "Multiple handoffs detected, ignoring this one."
 
@@ -46,7 +46,7 @@ class _Change:
     waits: asyncio.Future[None] | None = None
 
 
-class Handing:
+class Handoffs:
     """The handoffs of one session."""
 
     def __init__(self, core: SessionCore) -> None:
@@ -75,7 +75,7 @@ class Handing:
                 )
                 return
             response.handoff_call = call.id
-        self._core.record_call(call, lambda: self._enqueue(call))
+        self._core.notes.record_call(call, lambda: self._enqueue(call))
 
     def update(self, agent: RealtimeAgent, waits: asyncio.Future[None]) -> None:
         """Handle a change of the agent by the program."""
@@ -158,7 +158,7 @@ class Handing:
             msg = f"the handoff {call.name} failed: {text_of(error)}"
             fatal = AgentError(msg, agent=call.settings.agent.name, message=call.as_call())
             fatal.__cause__ = error
-            core.fatal(fatal)
+            core.lifecycle.fatal(fatal)
             return
         core.error(error, code="handoff_failed", call_id=call.id)
         why = " ".join(text_of(error).split())
@@ -196,7 +196,7 @@ class Handing:
             core.show(RealtimeHandoffEvent, from_agent=source, to_agent=target)
             core.handoff_hooks(source, target)
             core.calls.handed_over(change.call)
-        core.record_agent(target.name)
+        core.notes.record_agent(target.name)
         core.after_write(lambda: self._send_update(change))
 
     def _send_update(self, change: _Change) -> None:
@@ -259,7 +259,7 @@ class Handing:
         core = self._core
         self._change = None
         core.current = change.before
-        core.record_agent(change.before.agent.name)
+        core.notes.record_agent(change.before.agent.name)
         self._busy = False
         if change.call is None:
             assert change.waits is not None
