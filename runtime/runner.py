@@ -7,20 +7,23 @@ nothing about its runs.
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack
 
 from .actor.host import Host
 from .agent.history import HistoryPolicy, HistoryRewriter, check_history
 from .agent.hooks import RunHooks, check_hooks
 from .agent.options import OptionsLike, as_options, as_tool_options
+from .agent.override import override_of
 from .agent.run_context import RunContext
 from .agent.tree import Definition, build_tree
 from .blocking import BlockingRunner
 from .data.agent_input import AgentInput, as_messages
 from .data.chat import Message, new_id
+from .data.interrupt import InterruptContext
 from .data.output_type import OutputT_co
-from .durability.answers import Answers
+from .durability.answers import Answers, Verdict
 from .durability.checkpoint import check_checkpoint_id, check_run_id
 from .durability.kept_outcome import seconds_kept
 from .durability.last_lives import last_lives_of
@@ -33,6 +36,7 @@ from .durability.store_access import StoreAccess
 from .errors import UsageError
 from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
+from .run.approving import shown_interrupt, stored_interrupt
 from .run.event_log import EventLog
 from .run.kept.kept_runs import KeptRuns
 from .run.map_progress import ProgressLike
@@ -60,6 +64,7 @@ from .unpicklable import Unpicklable
 
 if TYPE_CHECKING:
     from .data.run_result import RunResult
+    from .models import ChatModel
     from .run.run_options import RunOptions
 
 __all__ = ["Runner"]
@@ -86,7 +91,7 @@ Its caller may ask for it again.
 
 
 @suggests_options
-class Runner(KeptRuns[OutputT_co], Unpicklable):
+class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
     """Runs an agent with all of its sub-agents.
 
         runner = Runner(agent)
@@ -495,6 +500,47 @@ class Runner(KeptRuns[OutputT_co], Unpicklable):
             streaming=streaming,
         )
 
+    def approve(
+        self,
+        interrupt: InterruptContext | str,
+        arguments: str | Mapping[str, object] | None = None,
+        *,
+        answer_id: str | None = None,
+    ) -> Run[OutputT_co]:
+        """Approve one call and continue its run, with the call's own arguments or with `arguments`.
+
+        `interrupt` is one of `result.interrupts`, of `info.waiting` or of the interrupts in
+        `pending()`, or its id. The run's other interrupts keep waiting. If the call no longer
+        waits, because it was answered or the run has ended, the run fails with `ResumeError` and
+        nothing is called. With an `answer_id` the same answer may be sent again, from any process:
+        if the store already has it, the run is followed.
+        """
+        verdict = Verdict(True, arguments, shown=shown_interrupt(interrupt))
+        return self._verdict("approve", interrupt, verdict, answer_id)
+
+    def deny(
+        self, interrupt: InterruptContext | str, reason: str = "", *, answer_id: str | None = None
+    ) -> Run[OutputT_co]:
+        """Deny one call and continue its run. The model receives the denial and the `reason`.
+
+        `interrupt` and `answer_id` are as for `approve`.
+        """
+        if not isinstance(reason, str):
+            msg = f"deny: reason must be a string, which the model receives, got {reason!r:.80}."
+            raise UsageError(msg)
+        verdict = Verdict(False, reason=reason, shown=shown_interrupt(interrupt))
+        return self._verdict("deny", interrupt, verdict, answer_id)
+
+    def _verdict(
+        self, call: str, interrupt: InterruptContext | str, verdict: Verdict, answer_id: str | None
+    ) -> Run[OutputT_co]:
+        checkpoint_id, interrupt_id = stored_interrupt(call, interrupt)
+        return self._answered(
+            checkpoint_id,
+            Answers.to(interrupt_id, verdict, checkpoint_id, answer_id),
+            self._factory.context(None, None, None),
+        )
+
     def _answered(
         self,
         checkpoint_id: str,
@@ -646,6 +692,24 @@ class Runner(KeptRuns[OutputT_co], Unpicklable):
         together do not search together. The runs need no consumer.
         """
         return RecoveryLoop(self._factory.choose_system, lambda: self.recover(**search), seconds)
+
+    def override(
+        self,
+        *,
+        model: ChatModel | str | Mapping[str, ChatModel | str] | None = None,
+        tools: Mapping[str, Callable[..., object]] | None = None,
+    ) -> AbstractContextManager[None]:
+        """Replace models and tools in a test.
+
+            with runner.override(model=ScriptedModel([...]), tools={"charge": fake_charge}): ...
+
+        `model` applies to every agent of the tree, or maps agents' names to models. `tools`
+        replaces each tool of that name with a function or a `Tool`, whichever agent has it. The
+        override applies to runs of this Runner that start or resume in the block, or in tasks
+        created there, including their sub-agents, handoffs and agents used as tools. Other tasks,
+        threads and Runners are not affected. Nested blocks add to the outer one.
+        """
+        return override_of(self._factory, self._factory.tree, model, tools)
 
     @property
     def version(self) -> str | None:

@@ -19,8 +19,7 @@ agents' own code runs in the actors of `agent/`. Each module imports only from t
     event_iterator  one iteration over a run's events
     run             a run as its caller sees it
     run_factory     creates the runs of one Runner, and chooses a system for each
-    overriding      other models and tools, for a test
-    approving       approving and denying calls
+    approving       the interrupt that an answer applies to
     kept            queries about the runs in a store: a package
     recovery_loop   periodic recovery, for a service
     map_progress    the progress of a mapping

@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ...data.output_type import OutputT_co
 from ...data.run_info import RunInfo
 from ...data.run_result import RunStatus
 from ...durability.checkpoint import check_run_id
@@ -19,7 +18,6 @@ from ...errors import CheckpointNotFound, RunLost, UsageError
 from ...stores.run_entries import RunQuery
 from ...system.loop_door import LoopDoor
 from ...system.system import ActorSystem
-from ..approving import Approving
 from ..follow.live_runs import live_run_anywhere
 from ..run_factory import RunFactory
 from .forgetting import forget_run, forget_session
@@ -38,7 +36,7 @@ _LISTED: Final = tuple(RunStatus)
 StatusLike: TypeAlias = RunStatus | str | Iterable[RunStatus | str] | None
 
 
-class KeptRuns(Approving[OutputT_co]):
+class KeptRuns:
     """The part of a `Runner` that queries stored runs."""
 
     def __init__(self, factory: RunFactory, access: StoreAccess | None) -> None:

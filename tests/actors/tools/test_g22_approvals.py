@@ -147,7 +147,7 @@ def test_g22_a_question_is_neither_approved_nor_denied(run):
 
 @pytest.mark.parametrize("wrong", [None, 7, "", "nobody", ("a", "b")])
 def test_g22_what_is_no_interrupt_is_an_error_at_once(wrong):
-    with pytest.raises(UsageError, match=r"^(approve|deny)\("):
+    with pytest.raises(UsageError, match=r"^(approve|deny): interrupt must be"):
         Bank().runner.approve(wrong)
 
 
@@ -305,7 +305,7 @@ def test_ids_of_interrupts_lead_to_their_run(run):
     async def main():
         without = Runner(Asker("A"))
         (asked,) = (await without.query("q")).interrupts
-        with pytest.raises(UsageError, match="names no run"):
+        with pytest.raises(UsageError, match="must be the id of an interrupt in a store"):
             without.approve(asked)
 
     run(main())

@@ -155,7 +155,7 @@ def test_a_run_that_fails_is_a_result_like_others(run):
     assert two.result.status is RunStatus.FAILED
     assert three.result is None
     assert isinstance(three.error, UsageError)
-    with pytest.raises(UsageError, match="3 is no Message"):
+    with pytest.raises(UsageError, match="must contain Messages, got 3"):
         _ = three.text
 
 

@@ -154,12 +154,12 @@ def test_without_a_loop(run):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"model": {"B": ScriptedModel([])}}, "no agent 'B'.*Agents: A"),
-        ({"model": object()}, r"has no generate\(\)"),
+        ({"model": {"B": ScriptedModel([])}}, "unknown agent 'B'.*Agents: A"),
+        ({"model": object()}, r"model must be a ChatModel"),
         ({"tools": {"chrage": print}}, "no agent has a tool 'chrage'.*charge"),
         ({"tools": {"charge": 5}}, "cannot be called"),
         ({"tools": {"charge": tool(name="other")(lambda: "x")}}, "another name, 'other'"),
-        ({"tools": [print]}, "pass a mapping"),
+        ({"tools": [print]}, "tools must be a mapping"),
     ],
 )
 def test_what_is_wrong_is_said_before_the_block(given, said):

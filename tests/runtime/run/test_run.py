@@ -295,7 +295,7 @@ def test_messages_may_be_a_text_a_message_or_several(run):
         for given in ("hi", Message.user("hi"), [Message.user("hi"), Message.assistant("yes")]):
             await runner.run(given)
         assert [len(request.messages) for request in model.requests] == [1, 1, 2]
-        with pytest.raises(UsageError, match="no Message"):
+        with pytest.raises(UsageError, match="must contain Messages"):
             runner.run([{"role": "user"}])
 
     run(main())
