@@ -41,8 +41,7 @@ from ..handoffs.filters import HandoffInputFilter
 from ..handoffs.handoff import Handoff, as_handoff
 from ..handoffs.transfer import exit_tool as default_exit_tool
 from ..middleware import Middleware
-from ..tools.tool import Tool, tool
-from ..tools.toolset import Toolset
+from ..tools.tool import Tool, Toolset, tool
 from .loop import React
 from .overridden import overridden, replaced
 from .setup import MessageModifier, Setup

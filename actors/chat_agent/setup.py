@@ -18,7 +18,7 @@ from ...runtime.agent.tree import Node
 from ...runtime.data.chat import Message
 from ...runtime.errors import UsageError
 from ..handoffs.call import HandoffCall
-from ..handoffs.rules import HandoffRules
+from ..handoffs.handoff import HandoffRules
 from ..handoffs.transfer import transfer_instruction, transfer_tool_to
 from .answer import AnswerForm
 from .tool_round import ToolPolicy

@@ -9,7 +9,6 @@ listed above it:
     items             the conversation as an input filter receives it
     filters           ready-made input filters
     handoff           a separate tool for each specialist
-    rules             the settings shared by one agent's handoffs
     step              from a handoff's call to the agent that takes over, and the record of it
     call              a handoff that returns
 """

@@ -18,7 +18,7 @@ from .handoff import Handoff
 from .step import conversation, filtered_input
 
 if TYPE_CHECKING:
-    from .rules import HandoffRules
+    from .handoff import HandoffRules
 
 __all__ = ["HandoffCall"]
 

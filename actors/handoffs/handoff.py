@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Handoff",
+    "HandoffRules",
     "OnHandoffWithInput",
     "OnHandoffWithoutInput",
     "THandoffInput",
@@ -351,3 +352,15 @@ async def _called(callback: Callable[..., object], agent: Agent, *args: object) 
             f"{text_of(error)}"
         )
         raise HandoffError(msg) from error
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffRules:
+    """The handoffs that an agent may follow, and their settings."""
+
+    handoffs: Mapping[str, Handoff]
+    """The handoffs by the names of their tools."""
+    nests: bool
+    """Whether earlier messages are folded into one, if the handoff does not specify it."""
+    output_key: str | None
+    """The session key that also stores a handoff's result."""

@@ -23,7 +23,7 @@ from .handoff import Handoff, transfer_message
 from .items import HandoffInputData, Item, as_messages, input_history_of, items_of
 
 if TYPE_CHECKING:
-    from .rules import HandoffRules
+    from .handoff import HandoffRules
 
 __all__ = ["conversation", "filtered_input", "follow_again", "hand_off"]
 

@@ -15,8 +15,7 @@ from ...runtime.actor.actor import Actor
 from ...runtime.errors import UsageError
 from ...runtime.log import loggers
 from ...runtime.mcp.connection import Connection, McpServer
-from ..tools.tool import Approval, Tool
-from ..tools.toolset import Toolset
+from ..tools.tool import Approval, Tool, Toolset
 from .mcp_tool import McpTool, shown_name
 
 if TYPE_CHECKING:

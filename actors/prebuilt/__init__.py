@@ -3,8 +3,7 @@
 There are two patterns, `supervisor` and `plan_execute`:
 
     supervisor        one agent that decides, and others that report to it
-    plan              the session values that the roles of a plan exchange
-    plain_roles       these roles, performed by plain agents
+    plain_roles       these roles, performed by plain agents; the values they exchange
     plan_execute      a planner, an executor, and a replanner in a loop
 
 They use nothing of the runtime that a user's own agent could not use.

@@ -8,21 +8,75 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.session_values import SessionValues
 from ...runtime.agent.tree import INNER
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message
 from ...runtime.data.events import AgentEvent, BreakLoop
 from ...runtime.data.outcome import Outcome
-from ...runtime.errors import ModelBehaviorError
+from ...runtime.errors import ModelBehaviorError, UsageError
 from ..agent import Agent
 from ..chat_agent.chat_model_agent import ChatModelAgent
-from .plan import note_step, situation, task
 
-__all__ = ["PlainExecutor", "PlainPlanner", "PlainReplanner", "read_answer", "read_steps"]
+__all__ = [
+    "PlainExecutor",
+    "PlainPlanner",
+    "PlainReplanner",
+    "note_step",
+    "read_answer",
+    "read_steps",
+    "situation",
+    "task",
+]
+
+
+def situation(session: SessionValues) -> str:
+    """Describe the objective, the plan, and the results so far."""
+    objective = "\n".join(message.text for message in session.get("UserInput", ()))
+    done = "\n\n".join(
+        f"Step: {one['step']}\nResult: {one['result']}" for one in session.get("ExecutedSteps", [])
+    )
+    return (
+        f"OBJECTIVE:\n{objective}\n\nPLAN:\n{_steps(session.get('Plan', []))}\n\nSTEPS DONE, "
+        f"WITH THEIR RESULTS:\n{done or '(none)'}"
+    )
+
+
+def _steps(items: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1)) or "(none)"
+
+
+def task(session: SessionValues, run_id: str, name: str) -> str:
+    """Return the executor's request: the first step of the plan. Raise if there is none."""
+    plan = session.get("Plan", [])
+    if not plan:
+        msg = f"agent {name!r} has no plan to carry out: it belongs into a PlanExecute."
+        raise UsageError(msg, run=run_id, agent=name)
+    return f"{situation(session)}\n\nYOUR TASK is the first step of the plan:\n{plan[0]}"
+
+
+def note_step(context: AgentContext, last_iteration: int | None) -> None:
+    """Record that the first step of the plan is done, unless that was recorded before a restart."""
+    session, state, iteration = (
+        context.session,
+        context.state,
+        door_of(context).invocation.assignment.loop,
+    )
+    plan, done = session.get("Plan", []), session.get("ExecutedSteps", [])
+    noted = (
+        "noted" in state if last_iteration is None or iteration is None else len(done) > iteration
+    )
+    if plan and not noted:
+        state["noted"] = True
+        session["ExecutedSteps"] = [
+            *done,
+            {"step": plan[0], "result": session.get("ExecutedStep", "")},
+        ]
+
 
 _ANSWER: Final = """\
 If the objective has been reached, answer with JSON of this form: \

@@ -25,8 +25,7 @@ from ..handoffs.handoff import Handoff
 from ..middleware import Middleware
 from ..tools.tool import Tool
 from ..workflow import Loop, Sequential
-from .plain_roles import PlainExecutor, PlainPlanner, PlainReplanner
-from .plan import note_step, situation, task
+from .plain_roles import PlainExecutor, PlainPlanner, PlainReplanner, note_step, situation, task
 
 __all__ = ["ExecutorOptions", "PlanExecute", "make_executor", "make_planner", "make_replanner"]
 

@@ -2,8 +2,7 @@
 
 Each module imports only from those listed above it:
 
-    signature         facts that can be read off a function without pydantic
-    docstrings        descriptions of parameters, from the docstring
+    signature         facts that can be read off a function and its docstring without pydantic
     strict_schema     a JSON schema in strict form
     function_schema   arguments: their schema, and the validation of a call
     attempt           whether anything still waits for one attempt at a call
@@ -12,7 +11,6 @@ Each module imports only from those listed above it:
     tool_context      the context that a tool receives
     tool_guardrail    checks of a call or its result, which may refuse
     tool              the tools of an agent; a plain def in a worker thread, from `runtime/system/`
-    toolset           tools that become known only when an agent runs
     tool_result       the content of a tool's message
     approval          calls that need an approval first
     standalone        a context for a tool that is called by a test

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from ...runtime.agent.door import AgentDoor
-from ...runtime.codec.sameness import stored_form
+from ...runtime.codec.kept_values import stored_form
 from ...runtime.data.chat import ToolCall
 from ...runtime.data.events import Action, AgentEvent, CustomAction, Interrupted
 from ...runtime.data.interrupt import AddressStep, Answer, InterruptContext

@@ -27,8 +27,7 @@ from pydantic_core import (
 )
 
 from ...runtime.errors import UsageError
-from .docstrings import Docstring
-from .signature import Parameter, Signature
+from .signature import Docstring, Parameter, Signature
 
 __all__ = [
     "FunctionArguments",

@@ -12,7 +12,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -24,7 +24,48 @@ from uuid import UUID
 from ...runtime.errors import UsageError
 from .tool_context import ToolContext
 
-__all__ = ["Parameter", "Signature", "read_signature"]
+__all__ = ["Docstring", "Parameter", "Signature", "read_docstring", "read_signature"]
+
+
+@dataclass(frozen=True, slots=True)
+class Docstring:
+    """The descriptions of a function and of its arguments."""
+
+    description: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_docstring(text: str | None) -> Docstring:
+    """Return the description and the arguments.
+
+    Other sections (Returns, Raises, ...) are for readers of the code.
+    """
+    if not text or not text.strip():
+        return Docstring()
+    # Imported here: it takes longer to import than the whole package, and many tools are never
+    # shown to a model.
+    from docstring_parser import ParseError, parse  # noqa: PLC0415
+
+    clean = inspect.cleandoc(text)
+    try:
+        read = parse(clean)
+    except ParseError:
+        return Docstring(clean)
+    paragraphs = [
+        part.strip()
+        for part in (read.short_description, read.long_description)
+        if part and part.strip()
+    ]
+    arguments: dict[str, str] = {}
+    for one in read.params:
+        kind = one.args[0] if one.args else ""
+        if one.description and kind not in {"attribute", "attributes"}:
+            # NumPy documents several at once: "x, y : int". Google writes *args with its star.
+            for name in one.arg_name.split(","):
+                arguments.setdefault(name.strip().lstrip("*\\"), " ".join(one.description.split()))
+    separator = "\n\n" if read.blank_after_short_description else "\n"
+    return Docstring(separator.join(paragraphs), arguments)
+
 
 _PLAIN: Final = frozenset(
     (

@@ -30,17 +30,17 @@ from ...runtime.errors import ToolError, UsageError
 from ...runtime.log import loggers
 from ...runtime.models.protocol import ToolSpec
 from ...runtime.option_names import meant
-from .docstrings import Docstring, read_docstring
-from .signature import Signature, read_signature
+from .signature import Docstring, Signature, read_docstring, read_signature
 from .strict_schema import ensure_strict_json_schema, has_untyped_property
 from .tool_context import ToolContext
 from .tool_guardrail import ToolInputGuardrail, ToolOutputGuardrail
 from .tool_result import result_of
 
 if TYPE_CHECKING:
+    from ...runtime.actor.host import Host
     from .function_schema import FunctionArguments
 
-__all__ = ["FunctionTool", "Tool", "ToolArgumentsError", "tool"]
+__all__ = ["FunctionTool", "Tool", "ToolArgumentsError", "Toolset", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -478,3 +478,17 @@ def _check_options(made: Tool) -> None:
             f"got {made.needs_approval!r}."
         )
         raise UsageError(msg)
+
+
+class Toolset:
+    """A set of tools that may change. It is an element of an agent's `tools`."""
+
+    asks_approval: bool = False
+    """Whether some of the tools may need approval."""
+
+    async def tools_in(self, system: Host) -> Sequence[Tool]:
+        """Return the tools for an agent that runs in that system.
+
+        It must return the same sequence object until the tools change.
+        """
+        raise NotImplementedError

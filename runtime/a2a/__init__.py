@@ -21,18 +21,22 @@ from .client.client import A2AClient, Credentials, Transport
 from .client.given_transport import ClientTransport
 from .client.limits import ClientLimits
 from .data.actions import A2AAction, ArtifactUpdate, AuthRequired, Reject, Reply, Status
-from .data.card import AgentCard, AgentInterface, AgentSkill
-from .data.extension import STEPS_EXTENSION
-from .data.message import A2AMessage, A2ARole, MessageLike
+from .data.card import STEPS_EXTENSION, AgentCard, AgentInterface, AgentSkill
+from .data.message import A2AMessage, A2ARole, MessageLike, RemoteInterrupt, RemoteQuestion
 from .data.parts import A2APart, DataPart, FilePart, PartLike, PartsLike, TextPart
-from .data.question import RemoteInterrupt, RemoteQuestion
-from .data.stream_events import StreamEvent, TaskArtifactUpdateEvent, TaskStatusUpdateEvent
-from .data.task import Artifact, Task, TaskState, TaskStatus
+from .data.task import (
+    Artifact,
+    StreamEvent,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
 from .errors import A2AConnectionError, A2AError, A2AProtocolError, A2ARequestError, RemoteTaskError
 from .push.policy import WebhookPolicy
 from .server.auth import ApiKeys, Authenticator, BearerTokens, Principal
-from .server.limits import ServerLimits
-from .server.settings import AgentCardSettings, SkillSettings
+from .server.settings import AgentCardSettings, ServerLimits, SkillSettings
 from .serving import a2a_app
 
 __all__ = [

@@ -22,8 +22,15 @@ from ..errors import UsageError
 from .data.card import AgentCard, AgentInterface, AgentSkill
 from .data.message import A2AMessage
 from .data.parts import A2APart, DataPart, FilePart, Metadata, TextPart
-from .data.stream_events import StreamEvent, TaskArtifactUpdateEvent, TaskStatusUpdateEvent
-from .data.task import Artifact, Task, TaskState, TaskStatus
+from .data.task import (
+    Artifact,
+    StreamEvent,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
 
 __all__ = [
     "Json",

@@ -14,8 +14,7 @@ from ..log import loggers
 from ..runner import Runner
 from .sdk import need_sdk
 from .server.auth import Authenticator
-from .server.limits import ServerLimits
-from .server.settings import AgentCardSettings
+from .server.settings import AgentCardSettings, ServerLimits
 
 if TYPE_CHECKING:
     from ..agent.options import OptionsLike
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from ..data.chat import Message
     from ..stores import Store
     from .data.message import A2AMessage
-    from .data.stream_events import StreamEvent
-    from .data.task import Task
+    from .data.task import StreamEvent, Task
     from .push.policy import WebhookPolicy
     from .server.app import A2AApp
 

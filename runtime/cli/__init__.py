@@ -14,7 +14,6 @@
     live_stats        `offbook stats`
     console_command   `offbook console`
     serving           `offbook serve`: the checks, and the server
-    mcp_serving       the same with `--mcp`: an agent as a tool
     guarded           one-line errors, and exit codes
     store_commands    the subcommands for a store, and their options
     service_commands  the subcommands for a machine or a service

@@ -10,9 +10,8 @@ import typer
 from .conversation import RunOptionsGiven, converse
 from .demo import list_demos, play_demo
 from .guarded import guarded
-from .mcp_serving import serve_tool
 from .service_commands import add_service_commands
-from .serving import ServeOptions
+from .serving import ServeOptions, serve_tool
 from .serving import serve as serve_agent
 from .store_commands import add_store_commands
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ..errors import CheckpointError
 from .packing import pack, unpack
 
-__all__ = ["check_values", "kept_value", "value_of"]
+__all__ = ["check_values", "kept_value", "same_bytes", "stored_form", "value_of"]
 
 _PLAIN: Final = (type(None), bool, int, str, bytes)  # no floats: 0.0 equals -0.0
 
@@ -46,3 +46,16 @@ def kept_value(value: Any) -> Any:
 def value_of(kept: Any) -> Any:
     """Return a fresh copy of the value, from the result of `kept_value`."""
     return unpack(kept) if type(kept) is _Packed else kept
+
+
+def stored_form(value: object) -> bytes:
+    """Return the bytes of the value after it was stored and read back once.
+
+    They are the same for a value that comes from a store.
+    """
+    return pack(unpack(pack(value)))
+
+
+def same_bytes(one: object, other: object) -> bool:
+    """Return whether both values have the same stored form."""
+    return stored_form(one) == stored_form(other)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from ..codec.kept_values import same_bytes
 from ..codec.packing import pack
-from ..codec.sameness import same_bytes
 from ..data.checkpoint_id import CheckpointId
 from ..data.interrupt import Answer, InterruptContext, Pending
 from ..errors import CheckpointError, ResumeError, UsageError

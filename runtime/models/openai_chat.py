@@ -20,8 +20,8 @@ from .openai_model import OpenAIModel, counted
 from .protocol import ModelRequest, StreamItem
 from .wire.body import Rest
 from .wire.client import WireClient
-from .wire.events import DONE
 from .wire.protocol import Sent
+from .wire.sse import DONE
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream

@@ -13,8 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from .openai_errors import model_errors
-from .wire.events import DONE, check_head, decoded
-from .wire.sse import EventDecoder
+from .wire.sse import DONE, EventDecoder, check_head, decoded
 
 if TYPE_CHECKING:
     from openai import AsyncStream

@@ -25,9 +25,8 @@ from .openai_errors import model_errors
 from .protocol import ModelSettings, SettingsFields, settings_of
 from .wire.body import Bodies
 from .wire.client import WireClient
-from .wire.header_values import check_headers
 from .wire.loop_clients import LoopClients
-from .wire.options import ApiKey, ClientOptions
+from .wire.options import ApiKey, ClientOptions, check_headers
 from .wire.protocol import MOST_BYTES, MOST_SECONDS, Sent
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ Each module imports only from those listed above it. For their types, the parts 
     tool_door         the part of a session that a tool can reach
     tool_player       one call of a tool
     call              the state of a call
-    sending           sends the output of a call
     calls             all calls
     interruption      interrupts a response
     guards            guardrails

@@ -19,15 +19,15 @@ from ..events import (
 )
 from ..items import RealtimeToolCallItem
 from ..model_events import RealtimeModelToolCallEvent
+from ..model_inputs import RealtimeModelSendItem, RealtimeModelSendToolOutput
 from .call import Batch, Call
 from .responses import Response, Wish
-from .sending import send_output
 from .tool_player import Played, play_call, wants_approval
 
 if TYPE_CHECKING:
     from .session_core import SessionCore
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "send_output"]
 
 _REJECTED: Final = "Tool execution was not approved."
 _INTERRUPTED: Final = "cancelled: the user interrupted"
@@ -482,3 +482,32 @@ def _canonical(arguments: str) -> object:
         return json.dumps(json.loads(arguments or "{}"), sort_keys=True)
     except ValueError:
         return arguments
+
+
+def send_output(core: SessionCore, call: Call, item_id: str, wish: Wish | None) -> None:
+    """Send the output, and request a response after it if `wish` is not None."""
+
+    def sent() -> None:
+        call.sent = True
+
+    call.queued = core.link.epoch
+    if call.epoch == core.link.epoch:
+        starts = wish is not None and core.responses.request_now(wish)
+        event_id = wish.event_id if wish is not None and starts else None
+        core.outbox.put(
+            RealtimeModelSendToolOutput(
+                call.as_event(), call.output or "", starts, event_id=event_id, item_id=item_id
+            ),
+            sent,
+        )
+        if starts:
+            return
+    else:
+        item = core.conversation.get(call.item_id)
+        if isinstance(item, RealtimeToolCallItem):
+            call.epoch = core.link.epoch
+            core.outbox.put(
+                RealtimeModelSendItem(item.model_copy(update={"output": call.output})), sent
+            )
+    if wish is not None:
+        core.responses.wish(wish)

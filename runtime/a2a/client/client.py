@@ -17,8 +17,7 @@ from ...errors import UsageError
 from ..data.card import AgentCard
 from ..data.message import A2AMessage, MessageLike, as_message
 from ..data.parts import Metadata
-from ..data.stream_events import StreamEvent
-from ..data.task import Task
+from ..data.task import StreamEvent, Task
 from ..sdk import need_sdk
 from .given_transport import ClientTransport, GivenConnection
 from .limits import ClientLimits

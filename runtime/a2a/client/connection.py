@@ -35,8 +35,7 @@ from ..conversion import (
 from ..data.card import AgentCard
 from ..data.message import A2AMessage
 from ..data.parts import Metadata
-from ..data.stream_events import StreamEvent
-from ..data.task import Task
+from ..data.task import StreamEvent, Task
 from ..errors import A2AProtocolError, one_line
 from .bounded_http import make_http
 from .former_servers import json_rpc_transport

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from ..data.card import AgentCard
 from ..data.message import A2AMessage
 from ..data.parts import Metadata
-from ..data.stream_events import StreamEvent
-from ..data.task import Task
+from ..data.task import StreamEvent, Task
 from ..errors import A2AProtocolError, A2ARequestError
 
 if TYPE_CHECKING:

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ...codec.packing import register_type
 
-__all__ = ["AgentCard", "AgentInterface", "AgentSkill"]
+__all__ = ["STEPS_EXTENSION", "AgentCard", "AgentInterface", "AgentSkill"]
+
+
+STEPS_EXTENSION: Final = "https://offbook.dev/a2a/steps/v1"
+"""The extension whose clients get tool calls, reasoning and transfers as status updates."""
 
 
 @register_type(name="a2a.AgentInterface")

@@ -13,7 +13,14 @@ from ...data.chat import Message, new_id
 from ...errors import UsageError
 from .parts import A2APart, Metadata, PartsLike, TextPart, as_parts
 
-__all__ = ["A2AMessage", "A2ARole", "MessageLike", "as_message"]
+__all__ = [
+    "A2AMessage",
+    "A2ARole",
+    "MessageLike",
+    "RemoteInterrupt",
+    "RemoteQuestion",
+    "as_message",
+]
 
 A2ARole: TypeAlias = Literal["user", "agent"]
 
@@ -74,3 +81,31 @@ def as_message(given: MessageLike, role: A2ARole) -> A2AMessage:
         return A2AMessage(role, as_parts(given.content), message_id=given.id)
     msg = f"a message must be a string, a Message or an A2AMessage, got {given!r}."
     raise UsageError(msg)
+
+
+@register_type(name="a2a.RemoteQuestion")
+@dataclass(frozen=True, slots=True)
+class RemoteQuestion:
+    """One question. Its `id` names it in an answer: `{id: answer}`."""
+
+    id: str
+    info: object = None
+    options: object = None
+
+
+@register_type(name="a2a.RemoteInterrupt")
+@dataclass(frozen=True, slots=True)
+class RemoteInterrupt:
+    """A remote task waits for an answer.
+
+    `text` is the question for people; `questions` can be answered by their ids.
+    """
+
+    text: str
+    questions: tuple[RemoteQuestion, ...] = ()
+    task_id: str = ""
+    context_id: str = ""
+    message: A2AMessage | None = None
+
+    def __str__(self) -> str:
+        return self.text

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias
 
 from ...codec.packing import register_type
 from .message import A2AMessage
 from .parts import A2APart, Metadata, TextPart
 
-__all__ = ["Artifact", "Task", "TaskState", "TaskStatus"]
+__all__ = [
+    "Artifact",
+    "StreamEvent",
+    "Task",
+    "TaskArtifactUpdateEvent",
+    "TaskState",
+    "TaskStatus",
+    "TaskStatusUpdateEvent",
+]
 
 
 class TaskState(StrEnum):
@@ -92,3 +101,33 @@ class Task:
     artifacts: tuple[Artifact, ...] = ()
     history: tuple[A2AMessage, ...] = ()
     metadata: Metadata = field(default_factory=dict)
+
+
+@register_type(name="a2a.TaskStatusUpdateEvent")
+@dataclass(frozen=True, slots=True)
+class TaskStatusUpdateEvent:
+    """The task has changed its status."""
+
+    task_id: str
+    context_id: str
+    status: TaskStatus
+    metadata: Metadata = field(default_factory=dict)
+
+
+@register_type(name="a2a.TaskArtifactUpdateEvent")
+@dataclass(frozen=True, slots=True)
+class TaskArtifactUpdateEvent:
+    """An artifact of the task, or a chunk of one.
+
+    With `append`, its parts follow the existing ones; `last_chunk`: no more follow.
+    """
+
+    task_id: str
+    context_id: str
+    artifact: Artifact
+    append: bool = False
+    last_chunk: bool = False
+    metadata: Metadata = field(default_factory=dict)
+
+
+StreamEvent: TypeAlias = Task | A2AMessage | TaskStatusUpdateEvent | TaskArtifactUpdateEvent

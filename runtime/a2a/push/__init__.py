@@ -1,8 +1,7 @@
 """Push notifications: a task's changes are sent to the webhooks of its owner.
 
     policy          validation of webhook addresses
-    secrets         encryption of tokens and credentials
-    configs         the webhooks of tasks
+    configs         the webhooks of tasks; encryption of tokens
     sender          one call of a webhook
     outbox          delivers each task's changes, in order, with retries
 

@@ -5,25 +5,72 @@ Secrets are never returned in full.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import os
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
+from cryptography.fernet import Fernet, InvalidToken
 
 from ...codec.packing import pack, unpack
 from ...errors import WriteRefused
+from ...log import loggers
 from ...stores.writes import Expect, Put, Remove, Write
 from ..tasks.checks import LONGEST_ID
 from .policy import WebhookPolicy, WebhookRefused
-from .secrets import Secrets, masked
 
 if TYPE_CHECKING:
     from ..tasks.keys import TaskKeys
     from ..tasks.service import TaskService
 
-__all__ = ["Hook", "PushConfigs", "read_hooks"]
+__all__ = ["Hook", "PushConfigs", "Secrets", "masked", "read_hooks"]
+
+
+_VARIABLE: Final = "OFFBOOK_A2A_KEY"
+_SHOWS_ITS_END: Final = 16
+"""The minimum length of a secret whose last letters are shown."""
+
+
+class Secrets:
+    """Encrypts and decrypts."""
+
+    __slots__ = ("_fernet", "_is_lost_soon")
+
+    def __init__(self, key: str | None, *, is_lasting: bool) -> None:
+        key = key or os.environ.get(_VARIABLE)
+        self._is_lost_soon = key is None and is_lasting
+        self._fernet = Fernet(
+            Fernet.generate_key()
+            if key is None
+            else base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest())
+        )
+
+    def lock(self, text: str) -> bytes:
+        if text and self._is_lost_soon:
+            self._is_lost_soon = False
+            loggers.a2a.warning(
+                "Agent2Agent: the secrets of webhooks are kept under a key that ends with "
+                "this process. Give WebhookPolicy(secret_key=...), or set %s.",
+                _VARIABLE,
+            )
+        return self._fernet.encrypt(text.encode()) if text else b""
+
+    def unlock(self, locked: bytes) -> str | None:
+        """Decrypt; None if another key was used."""
+        try:
+            return self._fernet.decrypt(locked).decode() if locked else ""
+        except InvalidToken:
+            return None
+
+
+def masked(text: str) -> str:
+    """Return the masked form of a secret."""
+    return "" if not text else f"***{text[-4:]}" if len(text) >= _SHOWS_ITS_END else "***"
+
 
 _TRIES: Final = 10
 _LONGEST_SECRET: Final = 8_192

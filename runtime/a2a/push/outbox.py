@@ -21,7 +21,7 @@ from ..fair_slots import FairSlots
 from ..tasks.asks import Continue, Say
 
 if TYPE_CHECKING:
-    from ..tasks.owner import Owner
+    from ..tasks.keys import Owner
     from ..tasks.service import TaskService
     from ..tasks.task_log import TaskLog
     from .configs import Hook, PushConfigs

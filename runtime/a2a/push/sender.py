@@ -14,8 +14,8 @@ import httpx
 from a2a.utils.constants import A2A_JSON_MEDIA_TYPE, PROTOCOL_VERSION_1_0, VERSION_HEADER
 from google.protobuf.json_format import MessageToDict
 
+from .configs import Secrets
 from .policy import Target, WebhookPolicy, WebhookRefused
-from .secrets import Secrets
 
 if TYPE_CHECKING:
     import ssl

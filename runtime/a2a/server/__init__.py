@@ -1,7 +1,6 @@
 """An agent as an ASGI app that supports Agent2Agent.
 
-    settings            the settings of the card
-    limits              limits on the usage of clients
+    settings            the settings of the card; limits on clients
     plain_store         support for a store with get and set alone
     auth                authentication
     card                the card

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from ..push.configs import PushConfigs
-    from ..tasks.owner import Owner
+    from ..tasks.keys import Owner
     from ..tasks.service import TaskService
     from .auth import Authenticator
     from .settings import AgentCardSettings

@@ -13,7 +13,7 @@ from a2a.server.context import ServerCallContext
 from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
 
-from ..tasks.owner import Owner
+from ..tasks.keys import Owner
 from .auth import Principal
 
 if TYPE_CHECKING:

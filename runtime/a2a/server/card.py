@@ -13,7 +13,7 @@ from a2a.utils.constants import PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0, Tran
 from google.protobuf.json_format import ParseDict
 
 from ...errors import UsageError
-from ..data.extension import STEPS_EXTENSION
+from ..data.card import STEPS_EXTENSION
 from ..sdk import need_sdk
 from .settings import AgentCardSettings, SkillSettings
 

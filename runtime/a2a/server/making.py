@@ -16,10 +16,9 @@ from ...loopback import is_loopback
 from ...runner import Runner
 from ...stores import MemoryStore
 from ...system.system import ActorSystem
-from ..push.configs import PushConfigs
+from ..push.configs import PushConfigs, Secrets
 from ..push.outbox import Outbox
 from ..push.policy import WebhookPolicy
-from ..push.secrets import Secrets
 from ..push.sender import WebhookSender
 from ..sdk import need_sdk
 from ..tasks.agent_player import AgentHooksOfUser, AgentPlayer
@@ -32,14 +31,13 @@ from ..tasks.service import ServiceSettings, TaskService
 from .app import A2AApp
 from .card import make_card
 from .gate import Bounds
-from .limits import ServerLimits
 from .plain_store import MISSING, PlainStore
+from .settings import ServerLimits
 
 if TYPE_CHECKING:
     from ...agent.tree import Definition
     from ...stores import Store
-    from ..data.stream_events import StreamEvent
-    from ..data.task import Task
+    from ..data.task import StreamEvent, Task
     from ..tasks.player import Player
     from ..tasks.task_log import TaskLog
     from .auth import Authenticator

@@ -37,8 +37,8 @@ from ..tasks.checks import (
     check_message,
     check_page_size,
 )
+from ..tasks.keys import Owner
 from ..tasks.listing import apply_history_length, list_tasks
-from ..tasks.owner import Owner
 from ..tasks.subscription import Subscription
 from .call_context import owner_of
 from .gate import too_many

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
-__all__ = ["AgentCardSettings", "SkillSettings"]
+from ...errors import UsageError
+
+__all__ = ["AgentCardSettings", "ServerLimits", "SkillSettings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +49,42 @@ class AgentCardSettings:
     signing_key: str | bytes | None = field(default=None, repr=False)
     signing_key_id: str = "a2a"
     signing_algorithm: str = "ES256"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """Limits for a served agent.
+
+    A client is a tenant and a subject; without `auth=`, all clients are one.
+    """
+
+    at_once: int = 1_000
+    """Tasks that run at the same time. Others wait; the clients take turns."""
+    at_once_for_a_client: int | None = None
+    """Of these, the maximum for one client; half of them by default, and all without `auth=`."""
+    accepted: int = 5_000
+    """Messages of one client that are being processed or wait.
+
+    More are refused: HTTP 429 with Retry-After.
+    """
+    tasks: int = 10_000
+    """Inactive tasks that are retained for one client, within the `keep_tasks` of all.
+
+    Without `auth=`, `keep_tasks` is the only bound.
+    """
+    values: int = 20_000
+    """Values in one request: each element of a list and each member of an object counts."""
+    page: int = 4 * 1024 * 1024
+    """Bytes of one page of a list of tasks. A task that is larger is a page by itself."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value is None and one.name == "at_once_for_a_client":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                msg = (
+                    f"ServerLimits({one.name}={value!r}): {one.name} must be a whole number, 1 "
+                    "or more."
+                )
+                raise UsageError(msg)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from google.protobuf.struct_pb2 import Struct
 
     from ...run.run import Run
-    from .owner import Owner
+    from .keys import Owner
     from .subscription import Subscription
 
 __all__ = ["Cancel", "Continue", "End", "Follow", "Say", "TurnOver"]

@@ -17,12 +17,16 @@ from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.struct_pb2 import Struct, Value
 
 __all__ = [
+    "AT_REST",
+    "INTERRUPTED",
     "LONGEST_ID",
+    "TERMINAL",
     "TooManyMessages",
     "check_fields",
     "check_history_length",
     "check_message",
     "check_page_size",
+    "may_follow",
 ]
 
 LONGEST_ID: Final = 256
@@ -137,3 +141,25 @@ def check_page_size(params: pb.ListTasksRequest) -> None:
     if params.HasField("page_size") and not 1 <= params.page_size <= _LARGEST_PAGE:
         msg = f"pageSize must be from 1 to {_LARGEST_PAGE}, got {params.page_size}."
         raise InvalidParamsError(msg)
+
+
+TERMINAL: Final = frozenset(
+    (pb.TASK_STATE_COMPLETED, pb.TASK_STATE_FAILED, pb.TASK_STATE_CANCELED, pb.TASK_STATE_REJECTED)
+)
+INTERRUPTED: Final = frozenset((pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED))
+AT_REST: Final = TERMINAL | INTERRUPTED
+"""In these states nothing runs the task: it is only in the store."""
+
+
+def may_follow(state: int, following: int) -> bool:
+    """Return whether a task in that state may change to the other one."""
+    if state in TERMINAL or following in (pb.TASK_STATE_UNSPECIFIED, pb.TASK_STATE_SUBMITTED):
+        return False
+    if state in INTERRUPTED:
+        return following in (
+            pb.TASK_STATE_WORKING,
+            pb.TASK_STATE_CANCELED,
+            pb.TASK_STATE_FAILED,
+            pb.TASK_STATE_REJECTED,
+        )
+    return True

@@ -5,6 +5,15 @@ An invalid answer is reported to the client before anything is resumed.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from .asks import Say
+    from .task_log import TaskLog
+
 import json
 from collections.abc import Mapping
 from typing import Final
@@ -17,7 +26,7 @@ from ...data.chat import TextPart as ChatText
 from ..data.message import A2AMessage
 from ..data.parts import A2APart, DataPart, FilePart, TextPart
 
-__all__ = ["answers_of", "as_user_message"]
+__all__ = ["Repeated", "admit", "answers_of", "as_user_message"]
 
 _YES: Final = frozenset(("approve", "approved", "yes", "y", "true", "ok"))
 _NO: Final = frozenset(("deny", "denied", "no", "n", "false", "reject"))
@@ -129,3 +138,26 @@ def _checked(answer: object, *, needs_yes: bool) -> object:
     if word in _NO:
         return False
     raise InvalidParamsError("message: the task waits for an approval; answer 'approve' or 'deny'.")
+
+
+class Repeated(Exception):
+    """The task has already received the message."""
+
+
+def admit(log: TaskLog, ask: Say) -> None:
+    """Raise `Repeated`, or the protocol's error, for a message that the task does not accept."""
+    task_id = log.task.id
+    if log.was_said(ask.message):
+        raise Repeated
+    if log.is_terminal:
+        msg = (
+            f"Task {task_id} has ended: {pb.TaskState.Name(log.task.status.state)}. Send a "
+            "message without a taskId."
+        )
+        raise UnsupportedOperationError(msg)
+    if log.question is not None and log.question != ask.question:
+        msg = (
+            f"Task {task_id} has asked something since the message was sent, which does not "
+            "answer it. Read the task, and answer what it asks now."
+        )
+        raise UnsupportedOperationError(msg)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ...clock import sleep
 from ...durability.store_keys import session_key
 from ...stores.writes import Remove, Write
-from .states import AT_REST, TERMINAL
+from .checks import AT_REST, TERMINAL
 
 if TYPE_CHECKING:
     from .keys import IndexEntry

@@ -27,11 +27,17 @@ from ..conversion import (
 )
 from ..data.actions import ArtifactUpdate, AuthRequired, Reject, Reply, Status
 from ..data.message import A2AMessage, as_message
-from ..data.stream_events import TaskArtifactUpdateEvent, TaskStatusUpdateEvent
-from ..data.task import Artifact, Task, TaskState, TaskStatus
+from ..data.task import (
+    Artifact,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
 from .asks import End, Say
+from .checks import AT_REST
 from .keys import short_hash
-from .states import AT_REST
 
 if TYPE_CHECKING:
     from .turn import Turn

@@ -6,13 +6,33 @@ entry contains everything that a list filters by, so that one query of the keys 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from ...durability.store_keys import PREEMPT, RESERVED
-from .owner import Owner
 
-__all__ = ["IndexEntry", "TaskKeys", "short_hash"]
+__all__ = ["ANONYMOUS", "IndexEntry", "Owner", "TaskKeys", "short_hash"]
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A subject of a tenant: both are empty on a server without authentication."""
+
+    tenant: str = ""
+    subject: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        """A short unique text for this owner, which is safe in a key."""
+        tenant = self.tenant.encode()
+        return blake2b(
+            len(tenant).to_bytes(8, "big") + tenant + self.subject.encode(), digest_size=12
+        ).hexdigest()
+
+
+ANONYMOUS: Final = Owner()
 
 _LAST: Final = 10**20 - 1
 """The index has the time that is left until then, so that the newest is first."""

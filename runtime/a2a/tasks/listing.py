@@ -16,7 +16,7 @@ from a2a.utils.errors import InvalidParamsError
 from .keys import IndexEntry, short_hash
 
 if TYPE_CHECKING:
-    from .owner import Owner
+    from .keys import Owner
     from .service import TaskService
 
 __all__ = ["apply_history_length", "list_tasks"]

@@ -23,12 +23,12 @@ from ...log import loggers
 from ...stores.writes import Write
 from ..conversion import event_from_wire, task_from_wire, task_to_wire
 from ..fair_slots import FairSlots
-from ..server.limits import ServerLimits
+from ..server.settings import ServerLimits
 from .asks import Cancel, Continue, Follow, Say
 from .checks import LONGEST_ID, TooManyMessages
 from .keys import TaskKeys
 from .recovery import RunFinder
-from .tailing import tail
+from .subscription import tail
 from .task_actor import TaskActor
 from .task_log import StoredTask, TaskLog, Update, read_task
 
@@ -37,10 +37,9 @@ if TYPE_CHECKING:
     from ...durability.store_access import StoreAccess
     from ...runner import Runner
     from ...system.system import ActorSystem
-    from ..data.stream_events import StreamEvent
-    from ..data.task import Task
+    from ..data.task import StreamEvent, Task
     from ..push.outbox import Outbox
-    from .owner import Owner
+    from .keys import Owner
     from .player import Player
     from .subscription import Subscription
 

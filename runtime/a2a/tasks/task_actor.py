@@ -26,7 +26,7 @@ from .asks import Cancel, Continue, End, Follow, Say, TurnOver
 from .turn import CANCEL_SECONDS, Turn
 
 if TYPE_CHECKING:
-    from .owner import Owner
+    from .keys import Owner
     from .player import Player
     from .service import TaskService
     from .subscription import Subscription

@@ -17,9 +17,8 @@ from google.protobuf.struct_pb2 import Struct
 from ...codec.packing import pack, unpack
 from ...errors import CheckpointError
 from ...stores.writes import Append, Put, Remove, Write
-from .keys import TaskKeys
-from .owner import Owner
-from .states import AT_REST, INTERRUPTED, TERMINAL, may_follow
+from .checks import AT_REST, INTERRUPTED, TERMINAL, may_follow
+from .keys import Owner, TaskKeys
 
 __all__ = ["StoredTask", "TaskLog", "Update", "join_pieces", "read_task"]
 

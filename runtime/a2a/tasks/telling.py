@@ -16,7 +16,7 @@ from ...data.chat import Message, new_id
 from ...data.events import AgentEvent, CustomAction, TransferToAgent
 from ..conversion import data_to_wire, message_to_wire, metadata_to_wire, part_to_wire
 from ..data.actions import ArtifactUpdate, AuthRequired, Reject, Reply, Status
-from ..data.extension import STEPS_EXTENSION
+from ..data.card import STEPS_EXTENSION
 from ..data.parts import as_parts
 from .json_values import as_json
 from .keys import short_hash

@@ -17,9 +17,9 @@ from ...durability.lease import Lease
 from ...durability.leases import leases_of
 from ...errors import RunLost
 from ...stores.writes import Put, Remove, Write
-from .admission import Repeated, admit
 from .asks import Continue, End, Say
-from .states import INTERRUPTED, TERMINAL
+from .checks import INTERRUPTED, TERMINAL
+from .client_messages import Repeated, admit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,7 @@ from ...data.chat import Message, ToolCall
 from ...data.events import AgentEvent, BreakLoop, Exit, Interrupted, TransferToAgent
 from ...errors import RunCancelled
 from ...shown_text import in_line
-from .screen import Screen, one_line
-from .word_wrap import WordWrap
+from .screen import Screen, WordWrap, one_line
 
 __all__ = ["EventView", "call_text"]
 

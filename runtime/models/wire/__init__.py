@@ -1,13 +1,11 @@
 """Direct HTTP requests to a provider, without a client library in between.
 
     protocol            the protocol of a transport, and its error
-    sse                 parsing of server-sent events
-    events              the values of events, and the end of a stream
+    sse                 parsing of server-sent events, and their values
     decode              JSON decoding by the fastest available decoder
     body                request bodies, in which each message is encoded once
     target              address, headers and errors, taken from the `openai` client
-    header_values       validation of header values
-    options             the arguments of an `openai` client
+    options             the arguments of an `openai` client; validation of headers
     environment         proxies, certificates and the limit on open files
     names               host name lookup in separate threads
     aiohttp_transport   the transport on aiohttp

@@ -15,10 +15,9 @@ from typing import Any, Final
 from ...clock import HERE, Timer
 from ...errors import ModelError
 from ..openai_errors import model_errors
-from .events import DONE, check_head, decoded
-from .header_values import check_headers, without_keys
+from .options import check_headers, without_keys
 from .protocol import Sent, Transport, TransportError, TransportReply
-from .sse import EventDecoder
+from .sse import DONE, EventDecoder, check_head, decoded
 from .target import Target, TargetFinder, check_url
 
 __all__ = ["Key", "WireClient"]

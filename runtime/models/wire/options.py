@@ -6,18 +6,77 @@ The key is never shown.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from ...errors import UsageError
-from .header_values import check_value
+from ...errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["ApiKey", "ClientOptions"]
+__all__ = ["ApiKey", "ClientOptions", "check_headers", "check_value", "without_keys"]
+
+
+_FIRST: Final = " "
+_LAST: Final = "~"
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_KEYS: Final = frozenset(("authorization", "api-key"))
+_SHORTEST_KEY: Final = 8
+"""A shorter value is not a key, but a placeholder for servers without keys.
+
+It may also be a part of any word.
+"""
+
+
+def check_headers(who: str, headers: Mapping[str, str]) -> None:
+    """Raise ModelError if one of them cannot be sent."""
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            msg = f"{who}: {name!r} is not a valid header name. Check default_headers."
+            raise ModelError(msg, kind="bad_request")
+        is_key = name.lower() in _KEYS
+        check_value(who, "the key" if is_key else f"the header {name!r}", value, is_key=is_key)
+
+
+def check_value(who: str, what: str, value: str, *, is_key: bool) -> None:
+    """Raise ModelError if a header cannot hold that: only printable ASCII is allowed."""
+    if not isinstance(value, str):
+        msg = (
+            f"{who}: {what} must be a string, got a {type(value).__name__}. "
+            f"{'Check the key.' if is_key else 'Check default_headers.'}"
+        )
+        raise ModelError(msg, kind="auth" if is_key else "bad_request")
+    wrong = next((char for char in value if not _FIRST <= char <= _LAST and char != "\t"), None)
+    if wrong is None and value == value.strip():
+        return
+    has = (
+        "a blank at one of its ends"
+        if wrong is None
+        else "a line break in it"
+        if wrong in "\r\n"
+        else f"the character {wrong!r} in it"
+    )
+    advice = (
+        "Check the key: api_key=, or OPENAI_API_KEY; one that was read from a file may need "
+        ".strip()."
+        if is_key
+        else "Check default_headers=."
+    )
+    msg = f"{who}: {what} has {has}, which no header can hold. {advice}"
+    raise ModelError(msg, kind="auth" if is_key else "bad_request")
+
+
+def without_keys(data: bytes, headers: Mapping[str, str]) -> bytes:
+    """Return a server's message without the key: some servers repeat it when they refuse it."""
+    for name, value in headers.items():
+        key = value.rpartition(" ")[2]
+        if name.lower() in _KEYS and len(key) >= _SHORTEST_KEY:
+            data = data.replace(key.encode(), b"***")
+    return data
+
 
 ApiKey: TypeAlias = str | Callable[[], Awaitable[str]]
 """A key, or an `async def` that returns the current one."""

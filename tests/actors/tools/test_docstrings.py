@@ -2,7 +2,7 @@
 
 import pytest
 
-from offbook.actors.tools.docstrings import Docstring, read_docstring
+from offbook.actors.tools.signature import Docstring, read_docstring
 
 GOOGLE = """Find a book.
 

@@ -14,9 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from offbook.runtime.a2a import WebhookPolicy, a2a_app
-from offbook.runtime.a2a.push.configs import Hook
+from offbook.runtime.a2a.push.configs import Hook, Secrets
 from offbook.runtime.a2a.push.policy import WebhookRefused
-from offbook.runtime.a2a.push.secrets import Secrets
 from offbook.runtime.a2a.push.sender import WebhookSender
 from tests.doubles.a2a import ByHand, scripted, serving, state_of
 from tests.doubles.webhooks import Webhook

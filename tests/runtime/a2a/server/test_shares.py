@@ -8,7 +8,7 @@ from offbook.runtime import MemoryStore, UsageError
 from offbook.runtime.a2a import BearerTokens, ServerLimits, WebhookPolicy, a2a_app
 from offbook.runtime.a2a.fair_slots import FairSlots
 from offbook.runtime.a2a.tasks.eviction import evict
-from offbook.runtime.a2a.tasks.owner import Owner
+from offbook.runtime.a2a.tasks.keys import Owner
 from tests.doubles.a2a import ByHand, message, scripted, serving, state_of, text_of
 from tests.doubles.webhooks import Webhook
 

@@ -9,8 +9,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InternalError
 
 from offbook.runtime.a2a.server.event_stream import _Written
-from offbook.runtime.a2a.tasks.keys import TaskKeys
-from offbook.runtime.a2a.tasks.owner import ANONYMOUS
+from offbook.runtime.a2a.tasks.keys import ANONYMOUS, TaskKeys
 from offbook.runtime.a2a.tasks.subscription import Subscription, joined
 from offbook.runtime.a2a.tasks.task_log import StoredTask, TaskLog, read_task
 

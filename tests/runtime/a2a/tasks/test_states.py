@@ -5,9 +5,8 @@ import itertools
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from offbook.runtime.a2a.tasks.keys import TaskKeys
-from offbook.runtime.a2a.tasks.owner import Owner
-from offbook.runtime.a2a.tasks.states import TERMINAL, may_follow
+from offbook.runtime.a2a.tasks.checks import TERMINAL, may_follow
+from offbook.runtime.a2a.tasks.keys import Owner, TaskKeys
 from offbook.runtime.a2a.tasks.task_log import StoredTask, TaskLog, read_task
 
 STATES = (
