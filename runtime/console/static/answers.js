@@ -13,7 +13,7 @@ export function open(root) {
   const more = h("button", { type: "button", hidden: true }, "More");
   let own = null;
   let limit = 100;
-  replace(root, h("div", { class: "row" }, h("h1", { class: "grow" }, "To be answered"), number), problem, nothing, list, more);
+  replace(root, h("div", { class: "row" }, h("h1", { class: "grow" }, "Waiting"), number), problem, nothing, list, more);
   more.addEventListener("click", () => attempt(more, () => { limit = Math.min(500, limit + 100); return load(); }));
 
   async function load() {

@@ -13,7 +13,7 @@ import * as attempts from "./try.js";
 const PAGES = [
   { name: "now", title: "Now", page: now },
   { name: "runs", title: "Runs", page: runs },
-  { name: "answers", title: "To be answered", page: answers },
+  { name: "answers", title: "Waiting", page: answers },
   { name: "sessions", title: "Sessions", page: sessions },
   { name: "try", title: "Try", page: attempts },
 ];
@@ -60,11 +60,11 @@ function otherTheme() {
 }
 
 const KEYS = [
-  ["1 – 5", "Now, Runs, To be answered, Sessions, Try"],
+  ["1 – 5", "Now, Runs, Waiting, Sessions, Try"],
   ["j, k", "next or previous row; Enter opens it"],
   ["/", "focus the first field of the page"],
   ["[, ]", "previous or next view of a run"],
-  ["a, d", "approve or deny the focused item (To be answered)"],
+  ["a, d", "approve or deny the focused item (Waiting)"],
   ["Enter", "send the message; Shift+Enter starts a new line"],
   ["t", "dark or light"],
   ["Esc", "leave a field; go back"],

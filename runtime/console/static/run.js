@@ -114,7 +114,7 @@ class RunPage {
     setStatus(this.state, statusOf(info));
     const isOpen = info.status === "running";
     const end = info.ended ?? (isRunning(info) ? Date.now() / 1000 : info.updated);
-    const facts = [["agent", info.agent], ["session", info.session_id ? sessionLink(info.session_id) : null], ["begun", `${date(info.started)} (${ago(info.started)})`], [info.ended ? "took" : "for", span(end - info.started)],
+    const facts = [["agent", info.agent], ["session", info.session_id ? sessionLink(info.session_id) : null], ["started", `${date(info.started)} (${ago(info.started)})`], [info.ended ? "duration" : "for", span(end - info.started)],
       ["tokens", tokens(info.usage)], ["requests", count(info.usage.requests)], ["events", count(Math.max(info.steps, this.seq))], ["last agent", info.last_agent], ["lost processes", info.attempts ? count(info.attempts) : null],
       ["labels", Object.entries(info.labels).map(([name, value]) => h("span", { class: "label" }, `${name}=${value}`))], ["error", info.error ? h("span", { class: "error" }, info.error) : null]];
     replace(this.facts, facts.filter(([, value]) => (Array.isArray(value) ? value.length : value)).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));

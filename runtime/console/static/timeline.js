@@ -7,7 +7,7 @@ const LANE = 30;
 const LEFT = 150;
 const NARROW = 520;
 const MOST = 4000;
-const BANDS = { waits: "waited for an answer", lost: "its process was lost", rests: "was paused" };
+const BANDS = { waits: "waited for an answer", lost: "process lost", rests: "was paused" };
 
 // What would be drawn upon one another is drawn once.
 function merged(parts, x) {

@@ -94,7 +94,7 @@ def test_approvals_are_answered_and_the_run_is_seen_to_its_end(run):
             async with served(runner) as page:
                 await page.sees("shop (running)")
                 await page.sees("waiting for: refund")
-                await page.click("To be answered", "nav")
+                await page.click("Waiting", "nav")
                 await page.sees("3 waiting")
                 await page.fill("Your name, recorded with your answers", "Ada")
                 await page.fill("Answer", "red")
