@@ -1,5 +1,5 @@
-"""The objects that the garbage collector looks at for each idle session, and for each run that waits
-for its model over HTTP: counted by type, in a process of its own.
+"""The objects that the garbage collector looks at: for each idle session, and for each run that
+waits for its model over HTTP. They are counted by type, in a process of its own.
 
     python -m benchmarks.of_agents.census 1000
 
@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from benchmarks.lab.process import in_process
 from benchmarks.of_load.conversations import runner_for
@@ -89,8 +88,8 @@ async def _runs(runner: Runner, address: Address, count: int, found: list[Census
     """Each has been started, and the provider holds its request."""
 
     async def start(number: int) -> None:
-        for conversation in range(number):
-            runs.append(runner.query(text_of(conversation, 0, "talk"), detached=True))
+        texts = (text_of(conversation, 0, "talk") for conversation in range(number))
+        runs.extend([runner.query(text) for text in texts])
         while number:
             number -= (await asyncio.to_thread(held_by, address.port)).requests
             await asyncio.sleep(_LOOK)
