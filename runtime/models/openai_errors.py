@@ -145,7 +145,10 @@ class model_errors:  # noqa: N801 -- a context manager, in the words of `context
             return
         mapped = model_error(error, str(self._who))
         if mapped is not None:
-            raise mapped from error
+            try:
+                raise mapped from error
+            finally:
+                del mapped  # its traceback has this frame
 
 
 def model_error(error: Exception, who: str) -> ModelError | None:
