@@ -8,6 +8,7 @@ sent to another server.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import io
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -29,6 +30,8 @@ from .protocol import CONNECT_SECONDS, SILENT_SECONDS, TransportError, Transport
 
 if TYPE_CHECKING:
     import ssl
+
+    from aiohttp.tracing import Trace
 
 __all__ = ["AiohttpReply", "AiohttpTransport"]
 
@@ -69,6 +72,10 @@ class _Handler(ResponseHandler):
     _silent_until = 0.0
     _left_to_send = 0
 
+    def __init__(self, loop: asyncio.AbstractEventLoop, context: contextvars.Context) -> None:
+        super().__init__(loop)
+        self._context = context  # of its timers: they need none of the caller's variables
+
     def _reschedule_timeout(self) -> None:
         """Use one timer that checks the time of the last data when it is due.
 
@@ -81,7 +88,7 @@ class _Handler(ResponseHandler):
         self._silent_until = self._loop.time() + timeout
         if self._read_timeout_handle is None:
             self._read_timeout_handle = self._loop.call_at(
-                self._silent_until, self._on_read_timeout
+                self._silent_until, self._on_read_timeout, context=self._context
             )
 
     def _on_read_timeout(self) -> None:
@@ -92,7 +99,7 @@ class _Handler(ResponseHandler):
             self._silent_until = self._loop.time() + (self._read_timeout or 0)
         if self._silent_until > self._loop.time():
             self._read_timeout_handle = self._loop.call_at(
-                self._silent_until, self._on_read_timeout
+                self._silent_until, self._on_read_timeout, context=self._context
             )
         else:
             super()._on_read_timeout()
@@ -245,7 +252,9 @@ class AiohttpTransport:
         )
         # aiohttp's own class does not record whether a connection was used before, and whether data
         # has arrived.
-        connector._factory = cast("partial[ResponseHandler]", partial(_Handler, loop=self._loop))
+        connector._factory = cast(
+            "partial[ResponseHandler]", partial(_Handler, self._loop, contextvars.Context())
+        )
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -256,6 +265,7 @@ class AiohttpTransport:
         self._connector = connector
         self._proxy = None if proxy is None else URL(proxy)
         self._timer = TimerNoop()  # no request has a limit for its total time
+        self._traces: list[Trace] = []  # of all requests: nothing traces them
 
     async def send(
         self, url: str, headers: Mapping[str, str], body: bytes, timeout: float | None
@@ -311,10 +321,13 @@ class AiohttpTransport:
             proxy=self._proxy,
             timer=self._timer,
             session=self._session,
+            traces=self._traces,
         )
-        for sends in (1, 2):
+        sends = 0
+        while True:
+            sends += 1
             try:
-                connection = await self._connector.connect(request, [], limits)
+                connection = await self._connector.connect(request, self._traces, limits)
             except TimeoutError as problem:
                 msg = f"Connection timeout to host {url}"
                 raise aiohttp.ConnectionTimeoutError(msg) from problem
@@ -335,7 +348,7 @@ class AiohttpTransport:
                     raise
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
                 connection.close()
-                if sends == 2 or request.handler is None or not request.handler.was_stale:  # noqa: PLR2004 -- the second time
+                if sends > 1 or request.handler is None or not request.handler.was_stale:
                     raise
             except BaseException:
                 connection.close()
@@ -348,7 +361,6 @@ class AiohttpTransport:
                 "been kept open.",
                 url.host,
             )
-        raise AssertionError  # the second time returns or raises
 
     async def _redirected(
         self,
