@@ -23,7 +23,10 @@ from benchmarks.provider.replies import text_of
 from benchmarks.provider.running import Address, held_by, provider
 from offbook.runtime import ActorSystem, Run, Runner, Session
 
-__all__ = ["Census", "measure_census"]
+__all__ = ["IDLE", "WAITING", "Census", "measure_census"]
+
+IDLE = "idle session"
+WAITING = "run waiting over HTTP"
 
 _HELD = 120.0  # seconds for which the provider holds a reply: longer than the count takes
 _LOOK = 0.05  # seconds between two questions to the provider
@@ -77,7 +80,7 @@ async def _sessions(runner: Runner, count: int, found: list[Census]) -> None:
         return session
 
     warm = [await turn(count + number) for number in range(_WARM_UP)]
-    with _counting("idle session", count, found):
+    with _counting(IDLE, count, found):
         warm += [await turn(number) for number in range(count)]
     for session in warm:
         await session.clear()
@@ -96,7 +99,7 @@ async def _runs(runner: Runner, address: Address, count: int, found: list[Census
 
     runs: list[Run] = []
     await start(_WARM_UP)
-    with _counting("run waiting over HTTP", count, found):
+    with _counting(WAITING, count, found):
         await start(count)
     for run in runs:
         run.cancel()
