@@ -39,6 +39,7 @@ from ..errors import UsageError
 __all__ = ["FullCollections", "Memory", "Pacing", "check_full_collections", "process", "used"]
 
 _DEFAULT: Final = 10  # Python's third threshold
+_LEAST: Final = 2 * _DEFAULT  # in a small process
 _HIGHEST: Final = 2**31 - 1
 _EARLY: Final = 1.25
 _LATE: Final = 1.5
@@ -150,7 +151,7 @@ class Pacing:
         """Leave room for the collections of young objects until memory has grown by half."""
         young, middle, _ = gc.get_threshold()
         room = int(self._base.blocks * _LATE) - now.blocks
-        rounds = max(room // (max(young, 1) * (middle + 1)), 1)
+        rounds = max(room // (max(young, 1) * (middle + 1)), _LEAST)
         self._set_third(min(gc.get_count()[2] + rounds, _HIGHEST))
 
     def _undo(self) -> None:
