@@ -45,6 +45,7 @@ try:
         write_json,
     )
     from benchmarks.of_agents.budgets import Figures, agent_budgets
+    from benchmarks.of_agents.census import measure_census
     from benchmarks.of_agents.footprint import (
         measure_definitions,
         measure_imports,
@@ -251,6 +252,9 @@ def run_processes(
                     attempt(
                         f"{count:,} sessions", one, partial(_sessions, figures, one, count, times)
                     )
+        if REFERENCE in {one.key for one in fields}:
+            progress.update(task, description="tracked objects")
+            figures.objects += measure_census(sizes["objects"][0])
     if "imports" in options.what:
         progress.update(task, description="imports")
         wanted = {
@@ -371,6 +375,7 @@ def main() -> None:
             "series": series_as_json(figures.series, REFERENCE),
             "definitions": [asdict(one) for one in figures.definitions],
             "sessions": [asdict(one) for one in figures.sessions],
+            "objects": [asdict(one) for one in figures.objects],
             "imports": [asdict(one) for one in figures.imports],
             "budgets": [asdict(budget) for budget in budgets],
         },

@@ -4,6 +4,7 @@ threads and files, and where the knee is.
     python -m benchmarks load                             from 100 to 20,000 at once
     python -m benchmarks load --conversations 50 500      these loads alone
     python -m benchmarks load --streaming                 the model's replies in pieces
+    python -m benchmarks load --unpaced                   full garbage collections left to Python
     python -m benchmarks load --quick                     some seconds: whether it works. Its
     figures mean nothing
 
@@ -86,6 +87,11 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         ),
     )
     parser.add_argument("--streaming", action="store_true", help="the replies are streamed")
+    parser.add_argument(
+        "--unpaced",
+        action="store_true",
+        help="full garbage collections are left to Python, for comparison",
+    )
     parser.add_argument("--quick", action="store_true", help="two small loads: a smoke test")
     parser.add_argument(
         "--timeout", type=float, default=1800.0, help="seconds for one load (1,800)"
@@ -107,7 +113,12 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         parser.error("there has to be a conversation and a turn, and no time is below zero")
     options.output = options.output or RESULTS / (
         "-".join(
-            ["load", *(["quick"] if quick else []), *(["streaming"] if options.streaming else [])]
+            [
+                "load",
+                *(["quick"] if quick else []),
+                *(["streaming"] if options.streaming else []),
+                *(["unpaced"] if options.unpaced else []),
+            ]
         )
         + ".json"
     )
@@ -134,6 +145,7 @@ def one_level(conversations: int, options: argparse.Namespace) -> Level:
                 "--think",
                 str(options.think),
                 *(["--streaming"] if options.streaming else []),
+                *(["--unpaced"] if options.unpaced else []),
             ),
             timeout=options.timeout,
         )
@@ -188,7 +200,8 @@ def main() -> None:
         f"{machine_line(machine)}. "
         f"The provider holds a reply for {duration(options.median)} (median, sigma "
         f"{options.sigma}), a user thinks for {duration(options.think)}; "
-        f"{options.turns} turns{', streamed' if options.streaming else ''}."
+        f"{options.turns} turns{', streamed' if options.streaming else ''}"
+        f"{', full collections left to Python' if options.unpaced else ''}."
     )
     # This benchmark has two processes.
     note = busy_note({**machine, "load_after": max(0.0, (machine["load_after"] or 0.0) - 1)})
@@ -202,7 +215,16 @@ def main() -> None:
             "machine": machine,
             "options": {
                 key: getattr(options, key)
-                for key in ("quick", "turns", "median", "sigma", "think", "least", "streaming")
+                for key in (
+                    "quick",
+                    "turns",
+                    "median",
+                    "sigma",
+                    "think",
+                    "least",
+                    "streaming",
+                    "unpaced",
+                )
             },
             "levels": [asdict(one) for one in levels],
             "knee": asdict(knee),

@@ -70,6 +70,9 @@ def service(
     SIGTERM ends the block, and then the process with exit code 143, unless the program or its
     server handles that signal itself.
 
+    The system that the service starts paces Python's full garbage collections:
+    `ActorSystem(full_collections="paced")`.
+
     In a program without an event loop, use `with service(...) as runner:` and `runner.blocking`.
     The system then has its own thread.
     """
@@ -157,7 +160,7 @@ class Service(Generic[OutputT_co]):
         loop = asyncio.get_running_loop()
         system = cast("ActorSystem | None", entered_system(loop))
         if system is None:
-            system = self._owned = ActorSystem(_NAME)
+            system = self._owned = ActorSystem(_NAME, full_collections="paced")
             await system.start()
         self._enter(system)
         try:
@@ -220,7 +223,7 @@ class Service(Generic[OutputT_co]):
     def __enter__(self) -> Runner[OutputT_co]:
         refuse_on_a_loop("with service(...)", "async with service(...)")
         self._refuse_twice()
-        self._threaded = ActorSystem.in_thread(_NAME)
+        self._threaded = ActorSystem.in_thread(_NAME, full_collections="paced")
         system = self._owned = self._threaded.open()
         self._enter(system)
         try:

@@ -127,7 +127,9 @@ class Session(Generic[OutputT_co]):
         # Runs that have not ended, by their records, because a run without a consumer must not wait
         # for one.
         self._begun: dict[RunRecord, LoopDoor] = {}
-        self._sleeping: WeakSet[Run] = WeakSet()  # start at their first use
+        # Runs that start at their first use. Created with the first, because a session without a
+        # turn in progress must cost little.
+        self._sleeping: WeakSet[Run] | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -157,6 +159,8 @@ class Session(Generic[OutputT_co]):
         )
         record, door = end_of(run)
         if door is None:
+            if self._sleeping is None:
+                self._sleeping = WeakSet()
             self._sleeping.add(run)
         else:
             self._begun[record] = door
@@ -186,7 +190,7 @@ class Session(Generic[OutputT_co]):
         The session stays in the store.
         """
         self._closed = True
-        for run in tuple(self._sleeping):
+        for run in tuple(self._sleeping or ()):
             record, door = end_of(run)
             if door is not None:
                 self._begun[record] = door

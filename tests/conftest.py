@@ -40,6 +40,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--soak-seed", type=int, default=None, help="with which dice: a failure says")
     parser.addoption(
+        "--runs-of-each",
+        type=int,
+        default=1_000,
+        help="how many runs of each kind are made in search of reference cycles",
+    )
+    parser.addoption(
         "--storm-seconds", type=float, default=8.0, help="how long a storm goes on, on each store"
     )
     parser.addoption("--storm-seed", type=int, default=None, help="with which dice: a failure says")

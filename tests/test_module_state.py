@@ -133,6 +133,9 @@ STATE = {
     "runtime.testing.tool_contexts": {
         "_makers": "`offbook.actors` says, when it is imported, how a context for tools is made"
     },
+    "runtime.system.full_collections": {
+        "process": "the thresholds of Python's garbage collector are the process's"
+    },
     "runtime.system.process_end": {
         "_workers": "threads that are to end before the interpreter does"
     },

@@ -117,8 +117,7 @@ class React(Asking):
                     if prefix
                     else given
                 )
-            if self._problem is not None:
-                raise self._problem
+            self._raise_problem()
             said = invocation.messages  # grows as events are recorded
             while not self._has_answered:
                 if said and (await self._work_off(said) or self._is_done(said)):
@@ -242,6 +241,15 @@ class React(Asking):
             raises=agent.on_tool_error == "raise",
         )
 
+    def _raise_problem(self) -> None:
+        """Raise the problem with the last answer, if there is one."""
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            try:
+                raise problem
+            finally:
+                del problem  # its traceback has this frame
+
     async def _ask_checked(self) -> Message:
         """Make the first model call with the input guardrails.
 
@@ -274,7 +282,9 @@ class React(Asking):
         finally:
             for task in (checking, asking):
                 task.cancel()
-            _, unwanted = await asyncio.gather(checking, asking, return_exceptions=True)
+            unwanted = (await asyncio.gather(checking, asking, return_exceptions=True))[1]
+            self._gate = None
+            del checking, asking, task  # an error of theirs has this frame in its traceback
             if not passed and isinstance(unwanted, Message) and unwanted.usage is not None:
                 door.run.usage += unwanted.usage  # not shown, but it counts towards the usage
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import TRANSFER_TOOL
@@ -204,8 +204,16 @@ class Round:
                 and door.node.agent.on_failure is not None
             ):
                 await door.save()  # the agent is restarted, and makes these calls again
-            raise self._errors[0]
+            self._raise_first()
         return ends or door.invocation.outcome is not None
+
+    def _raise_first(self) -> NoReturn:
+        error = self._errors[0]
+        self._errors.clear()
+        try:
+            raise error
+        finally:
+            del error  # its traceback has this frame
 
     def _last_of(
         self, all_calls: Sequence[ToolCall], leaving: Sequence[ToolCall]
@@ -358,6 +366,8 @@ class Round:
             return message, failed
         finally:
             watch.tool_ends(invocation, call, opened, message, problem, is_known=tool is not None)
+            del problem  # this frame is in its traceback
+            call_door.problem = None
 
     async def _message(
         self, call_door: CallDoor, tool: Tool | None, call: ToolCall
@@ -391,7 +401,8 @@ class Round:
                 return None, True
             content = str(error)
             failed = True
-            call_door.problem = error
+            if agent.run.watch is not None:
+                call_door.problem = error
         else:
             if call.name == self._policy.exit_name and call_door.action is None:
                 call_door.send_action(Exit())

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from benchmarks.contenders.agents_base import REFERENCE
 from benchmarks.lab.measure import Series
 from benchmarks.lab.report import Budget, amount, duration, rate, ratio
+from benchmarks.of_agents.census import IDLE, WAITING, Census
 from benchmarks.of_agents.footprint import Definitions, Import, Sessions
 
 __all__ = ["Figures", "agent_budgets"]
@@ -43,6 +44,7 @@ _SESSION_BYTES = 8 * 1024
 _SESSION_WALL = 1.5
 _SESSIONS = 10_000
 _IMPORT_SECONDS = 0.15
+_TRACKED = {IDLE: 10, WAITING: 80}
 
 # One of 200 transfers or handoffs may cost so many times one of 10: they should cost the same, and
 # noise may add the rest.
@@ -56,6 +58,7 @@ class Figures:
     series: list[Series] = field(default_factory=list)
     definitions: list[Definitions] = field(default_factory=list)
     sessions: list[Sessions] = field(default_factory=list)
+    objects: list[Census] = field(default_factory=list)
     imports: list[Import] = field(default_factory=list)
 
 
@@ -173,6 +176,15 @@ def _by_processes(figures: Figures) -> Iterator[Budget]:
                 times <= _SESSION_WALL,
                 place,
             )
+    for counted in figures.objects:
+        limit = _TRACKED[counted.what]
+        yield Budget(
+            f"W6 tracked objects: {counted.what}",
+            f"at most {limit}",
+            f"{counted.tracked:g}",
+            counted.tracked <= limit,
+            place,
+        )
     for imported in figures.imports:
         if imported.contender == REFERENCE:
             figure = f"{duration(imported.seconds)} (CPU {duration(imported.cpu_seconds)})"

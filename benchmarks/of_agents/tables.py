@@ -90,6 +90,17 @@ def process_tables(figures: Figures, titles: Mapping[str, str]) -> list[Table]:
                 str(one.threads),
             )
         tables.append(table)
+    for counted in figures.objects:
+        table = _table(
+            f"W6 Objects that the garbage collector looks at: {counted.what}, of {counted.count:,}",
+            ("type", "each"),
+            left=1,
+        )
+        for kind, number in counted.by_type.items():
+            table.add_row(kind, f"{number:g}")
+        table.add_section()
+        table.add_row("all", f"{counted.tracked:g}")
+        tables.append(table)
     if figures.imports:
         table = _table(
             "W8 Imports, each in a fresh interpreter",

@@ -110,11 +110,13 @@ QUICK: Final[Mapping[str, Load]] = {
 SIZES_FULL: Final[Mapping[str, tuple[int, ...]]] = {
     "definitions": (10_000,),
     "sessions": (1_000, 10_000),
+    "objects": (1_000,),
     "imports": (7,),
 }
 SIZES_QUICK: Final[Mapping[str, tuple[int, ...]]] = {
     "definitions": (500,),
     "sessions": (200,),
+    "objects": (100,),
     "imports": (1,),
 }
 

@@ -40,6 +40,8 @@ class Level:
     threads: int  # more than before
     files: int
     connections: int
+    collections: int  # full ones
+    longest_collection: float
 
     @property
     def round_trip(self) -> float:
@@ -80,6 +82,8 @@ def level_of(figures: dict[str, Any]) -> Level:
         threads=figures["threads_more"],
         files=figures["files_most"],
         connections=figures["connections"],
+        collections=figures["collections"],
+        longest_collection=figures["longest_collection"],
     )
 
 
@@ -95,6 +99,7 @@ _COLUMNS = (
     "own p50",
     "own p95",
     "own p99",
+    "longest collection",
     "the provider's",
     "CPU/turn",
     "each",
@@ -112,6 +117,7 @@ def as_markdown(levels: Sequence[Level], knee: Knee, heading: str) -> str:
             f"{one.conversations:,}",
             rate(one.per_second),
             *(duration(max(own, 0.0)) for own in (one.p50, one.p95, one.p99)),
+            duration(one.longest_collection) if one.collections else "none",
             duration(one.held),
         ]
         row += [

@@ -42,6 +42,7 @@ class Load:
     turns: tuple[str, ...]
     think: float  # seconds that a user thinks before each turn, on average
     streaming: bool = False
+    paced: bool = True  # whether full garbage collections are
 
 
 @dataclass(slots=True)
@@ -57,6 +58,21 @@ class Seen:
     files: int = 0
     at_once: int = 0
     busy: int = 0  # conversations that have begun and not ended
+
+
+@dataclass(slots=True)
+class Collections:
+    """The seconds of each full garbage collection."""
+
+    seconds: list[float] = field(default_factory=list)
+    started: float = 0.0
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        if info["generation"] == 2:
+            if phase == "start":
+                self.started = perf_counter()
+            else:
+                self.seconds.append(perf_counter() - self.started)
 
 
 def without_ids(reason: str) -> str:
@@ -116,13 +132,13 @@ async def _watch(seen: Seen, process: psutil.Process) -> None:
 
 
 async def _run(port: int, load: Load) -> dict[str, Any]:
-    process, seen = psutil.Process(), Seen()
-    async with ActorSystem() as system:
+    process, seen, collections = psutil.Process(), Seen(), Collections()
+    async with ActorSystem(full_collections="paced" if load.paced else None) as system:
         runner = runner_for(base_url_of(port), system, streaming=load.streaming)
         warm = Seen()
         await asyncio.gather(
             *(
-                _slot(slot, runner, Load(5, 1, load.turns, 0.0, load.streaming), warm)
+                _slot(slot, runner, Load(5, 1, load.turns, 0.0, load.streaming, load.paced), warm)
                 for slot in range(5)
             )
         )
@@ -133,11 +149,13 @@ async def _run(port: int, load: Load) -> dict[str, Any]:
         before = await asyncio.to_thread(held_by, port)
         resident, threads = process.memory_info().rss, threading.active_count()
         watching = asyncio.create_task(_watch(seen, process))
+        gc.callbacks.append(collections)
         wall, cpu = perf_counter(), process_time()
         await asyncio.gather(
             *(_slot(slot, runner, load, seen) for slot in range(load.conversations))
         )
         wall, cpu = perf_counter() - wall, process_time() - cpu
+        gc.callbacks.remove(collections)
         watching.cancel()
         held = await asyncio.to_thread(held_by, port)
     own = sorted(waited - held.seconds.get(turn, 0.0) for turn, waited in seen.waited.items())
@@ -156,6 +174,8 @@ async def _run(port: int, load: Load) -> dict[str, Any]:
         "threads_more": seen.threads - threads,
         "files_most": seen.files,
         "per_second": _rate(sorted(seen.ended)),
+        "collections": len(collections.seconds),
+        "longest_collection": max(collections.seconds, default=0.0),
     }
     if own:
         figures["own"] = {
@@ -197,6 +217,7 @@ def _main() -> None:
     parser.add_argument("--turns", type=int, default=4)
     parser.add_argument("--think", type=float, default=0.5)
     parser.add_argument("--streaming", action="store_true")
+    parser.add_argument("--unpaced", action="store_true")
     options = parser.parse_args()
     load = Load(
         options.conversations,
@@ -204,6 +225,7 @@ def _main() -> None:
         turns_of(options.turns),
         options.think,
         options.streaming,
+        not options.unpaced,
     )
     print(json.dumps(measure(options.port, load)))
 

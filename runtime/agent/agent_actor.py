@@ -47,6 +47,7 @@ class AgentActor(AgentDoor):
     __slots__ = ()
 
     def on_ended(self) -> None:
+        self._deltas = None  # an error of this agent must not hold the log that it is in
         invocation = self.invocation
         if invocation.cell is None:
             invocation.supervisor = None  # its end is already reported
@@ -93,13 +94,16 @@ class AgentActor(AgentDoor):
             if agent.on_failure is not None:
                 raise
             outcome = await self._fail(error)
-        if hooked:
-            await self.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
-        if run.watch is not None:
-            run.watch.agent_ends(invocation, outcome)
-        await deliver(
-            self._supervisor, AgentEnded(invocation, outcome, transfer=invocation.transfer)
-        )
+        try:
+            if hooked:
+                await self.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
+            if run.watch is not None:
+                run.watch.agent_ends(invocation, outcome)
+            await deliver(
+                self._supervisor, AgentEnded(invocation, outcome, transfer=invocation.transfer)
+            )
+        finally:
+            del outcome  # its error has this frame in its traceback
 
     async def _play(self, agent: Definition, stream: Any) -> None:
         """Take the events of a custom agent."""

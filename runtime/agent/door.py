@@ -104,7 +104,7 @@ class AgentDoor(InnerActor):
         invocation.cell = cell
         self.invocation = invocation
         self._supervisor = supervisor
-        self._deltas = deltas
+        self._deltas: DeltaDisplay | None = deltas  # None once the actor has ended
         self.system: Host = cell.system
         self.run = run
         self.streaming = streaming
@@ -188,8 +188,8 @@ class AgentDoor(InnerActor):
 
         Deltas are not recorded, so the supervisor is rarely involved.
         """
-        can = self._supervisor.is_idle() and not self.system.closing
-        if not can or not self._deltas.show_delta(self.invocation, delta):
+        deltas = self._deltas if self._supervisor.is_idle() and not self.system.closing else None
+        if deltas is None or not deltas.show_delta(self.invocation, delta):
             await self.emit(AgentEvent(delta=delta))
             return
         self.last_cast, self._emitted = None, self._emitted + 1

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+import msgspec
+
 from ..data.chat import Message, Part, TextPart, ToolCall
 from ..data.run_path import Path, begins_with
 from ..errors import UsageError
@@ -74,19 +76,15 @@ def check_history(history: object, where: str, agent_name: str | None = None) ->
         raise UsageError(msg, agent=agent_name)
 
 
-class Entry:
+class Entry(msgspec.Struct, gc=False, eq=False):
     """One recorded message, with its agent and its place."""
 
-    __slots__ = ("agent_name", "invocation_id", "message", "retold", "run_path")
-
-    def __init__(
-        self, agent_name: str, run_path: Path, invocation_id: str, message: Message
-    ) -> None:
-        self.agent_name = agent_name
-        self.run_path = run_path
-        self.invocation_id = invocation_id
-        self.message = message
-        self.retold: Message | None = None  # as other agents see it; built on first use
+    agent_name: str
+    run_path: Path
+    invocation_id: str
+    message: Message
+    retold: Message | None = None
+    """The message as other agents see it; built on first use."""
 
 
 class Lane:

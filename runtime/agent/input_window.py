@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["InputWindow", "open_window", "read_window"]
 
 
-class InputWindow(Value, frozen=True):
+class InputWindow(Value, frozen=True, gc=False):
     """The part of the conversation that an invocation receives."""
 
     since: int = 0

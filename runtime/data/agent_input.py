@@ -14,7 +14,7 @@ from .value import Value
 __all__ = ["AgentInput", "as_messages"]
 
 
-class AgentInput(Value, frozen=True):
+class AgentInput(Value, frozen=True, gc=False):
     """The input of an agent: the messages, oldest first, and True if its model must stream."""
 
     messages: tuple[Message, ...] = ()

@@ -73,7 +73,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_drawn.clear)
 
 
-class TextPart(Value, frozen=True):
+class TextPart(Value, frozen=True, gc=False):
     """A text."""
 
     text: str
@@ -83,7 +83,7 @@ class TextPart(Value, frozen=True):
             force_setattr(self, "text", well_formed(self.text))
 
 
-class _MediaPart(Value, frozen=True):
+class _MediaPart(Value, frozen=True, gc=False):
     """Media at a `url` (also a `data:` URL), or included as `data` with its `media_type`."""
 
     url: str | None = None
@@ -119,7 +119,7 @@ class FilePart(_MediaPart, frozen=True):
 Part: TypeAlias = TextPart | ImagePart | AudioPart | FilePart
 
 
-class ToolCall(Value, frozen=True):
+class ToolCall(Value, frozen=True, gc=False):
     """A tool call that the model requests.
 
     `arguments` is the JSON text exactly as the model wrote it.
@@ -130,7 +130,7 @@ class ToolCall(Value, frozen=True):
     arguments: str
 
 
-class ToolCallDelta(Value, frozen=True):
+class ToolCallDelta(Value, frozen=True, gc=False):
     """A part of a streaming tool call: `index` is the call's position in the message."""
 
     index: int
@@ -139,7 +139,7 @@ class ToolCallDelta(Value, frozen=True):
     arguments: str = ""
 
 
-class Usage(Value, frozen=True):
+class Usage(Value, frozen=True, gc=False):
     """The usage of model calls. Adds with `+`."""
 
     input_tokens: int = 0
@@ -197,7 +197,7 @@ class WrittenSlot:
         self.put = slot.__set__
 
 
-class Message(Value, _Written, frozen=True):
+class Message(Value, _Written, frozen=True, gc=False):
     """One message of a conversation.
 
     Messages with the same content are equal: the generated `id` is not compared.
@@ -296,7 +296,7 @@ class Message(Value, _Written, frozen=True):
         )
 
 
-class MessageDelta(Value, frozen=True):
+class MessageDelta(Value, frozen=True, gc=False):
     """A part of a message that is still streaming."""
 
     content: str = ""

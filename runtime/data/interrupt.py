@@ -13,7 +13,7 @@ from .value import Value
 __all__ = ["Address", "AddressStep", "Answer", "InterruptContext", "Pending"]
 
 
-class AddressStep(Value, frozen=True):
+class AddressStep(Value, frozen=True, gc=False):
     """One step of an address: an agent, or a tool that it calls."""
 
     kind: Literal["agent", "tool"]

@@ -37,7 +37,10 @@ class Outcome(Value, frozen=True):
     def raise_for_error(self) -> None:
         """Raise the error that it failed with, if any."""
         if self.error is not None:
-            raise self.error
+            try:
+                raise self.error
+            finally:
+                del self  # the error's traceback has this frame
 
 
 FINISHED: Final = Outcome()

@@ -77,7 +77,10 @@ class RunResult(Value, Generic[OutputT_co], frozen=True):
         Raises the error of the run, if any.
         """
         if self.error is not None:
-            raise self.error
+            try:
+                raise self.error
+            finally:
+                del self  # the error's traceback has this frame
         output: OutputT_co = self.output
         return output
 
@@ -109,4 +112,7 @@ class RunResult(Value, Generic[OutputT_co], frozen=True):
     def raise_for_error(self) -> None:
         """Raise the error that the run failed with or was cancelled by, if any."""
         if self.error is not None:
-            raise self.error
+            try:
+                raise self.error
+            finally:
+                del self  # the error's traceback has this frame

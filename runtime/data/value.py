@@ -19,7 +19,11 @@ __all__ = ["Value", "compared", "field_names", "table_of"]
 
 
 class Value(msgspec.Struct, frozen=True):
-    """An immutable value."""
+    """An immutable value.
+
+    A class with `gc=False` has only fields that cannot be part of a reference cycle, so the garbage
+    collector need not look at its values, or at a tuple of them.
+    """
 
     NOT_COMPARED: ClassVar[tuple[str, ...]] = ()
     """The fields in which equal values may differ."""

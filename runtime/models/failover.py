@@ -86,6 +86,7 @@ class FailoverModel:
             except Exception as error:
                 failed.append((index, error))
                 if not await self._goes_on(failed):
+                    failed.clear()  # the error's traceback has this frame
                     raise
             else:
                 return self._answered(index, reply, failed)
@@ -107,6 +108,7 @@ class FailoverModel:
             except Exception as error:
                 failed.append((index, error))
                 if not await self._goes_on(failed):
+                    failed.clear()  # the error's traceback has this frame
                     raise
             if shown:
                 yield ModelRetry(len(failed))

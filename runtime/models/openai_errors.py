@@ -24,7 +24,7 @@ from ..clock import HERE
 from ..errors import ModelError, OffbookError
 from .wire.protocol import TransportError
 
-__all__ = ["KINDS", "error_in", "event_error", "model_error", "model_errors"]
+__all__ = ["KINDS", "error_in", "event_error", "model_error", "model_errors", "raise_mapped"]
 
 KINDS: Final[Mapping[str, tuple[str, bool]]] = {
     "OpenAIError": ("other", False),
@@ -141,11 +141,18 @@ class model_errors:  # noqa: N801 -- a context manager, in the words of `context
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: object
     ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, OffbookError):
-            return
-        mapped = model_error(error, str(self._who))
-        if mapped is not None:
+        if isinstance(error, Exception):
+            raise_mapped(error, self._who)
+
+
+def raise_mapped(error: Exception, who: object) -> None:
+    """Raise the `ModelError` for an error of the client, if there is one."""
+    mapped = None if isinstance(error, OffbookError) else model_error(error, str(who))
+    if mapped is not None:
+        try:
             raise mapped from error
+        finally:
+            del mapped  # its traceback has this frame
 
 
 def model_error(error: Exception, who: str) -> ModelError | None:

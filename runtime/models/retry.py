@@ -115,10 +115,13 @@ class RetryModel:
                 outcome = await answer_of(self._model, request)
             except Exception as error:  # noqa: BLE001 -- judged below, and raised unless it is retried
                 outcome = error
-            spent = _added(spent, outcome)
-            if not await self._judge(outcome):
-                return _settled(outcome, spent)
-            await self._pause(outcome, attempt, spent)
+            try:
+                spent = _added(spent, outcome)
+                if not await self._judge(outcome):
+                    return _settled(outcome, spent)
+                await self._pause(outcome, attempt, spent)
+            finally:
+                del outcome  # an error's traceback has this frame
         raise AssertionError  # the last attempt returns or raises
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
@@ -140,11 +143,14 @@ class RetryModel:
                         yield item
             except Exception as error:  # noqa: BLE001 -- as in `generate`
                 outcome = error
-            spent = _added(spent, outcome)
-            if not await self._judge(outcome):
-                yield _settled(outcome, spent)
-                return
-            await self._pause(outcome, attempt, spent)
+            try:
+                spent = _added(spent, outcome)
+                if not await self._judge(outcome):
+                    yield _settled(outcome, spent)
+                    return
+                await self._pause(outcome, attempt, spent)
+            finally:
+                del outcome  # as in `generate`
             if shown:
                 yield ModelRetry(attempt + 1)
         raise AssertionError  # the last attempt returns or raises
@@ -222,7 +228,10 @@ def _added(spent: Usage | None, outcome: Exception | Message) -> Usage | None:
 def _settled(outcome: Exception | Message, spent: Usage | None) -> Message:
     """Return the reply with the usage of all attempts, or raise the error that is not retried."""
     if isinstance(outcome, Exception):
-        raise outcome
+        try:
+            raise outcome
+        finally:
+            del outcome  # its traceback has this frame
     return outcome if outcome.usage is spent else outcome.replace(usage=spent)
 
 

@@ -329,8 +329,7 @@ class Casting(InnerActor):
         if self._log.deferred and outcome.kind != "interrupted":
             self._log.drop_deferred(assignment)
         if not self._keeps:
-            # Break the reference cycle, so that no garbage collection is needed.
-            assignment.holder = None
+            _let_go(assignment)
         if parent is None:
             return outcome
         if assignment.dialogue is not parent.assignment.dialogue:
@@ -344,6 +343,8 @@ class Casting(InnerActor):
             self._note_end(assignment, parent, outcome)
         if assignment.future is not None and not assignment.future.done():
             assignment.future.set_result(outcome)
+        if outcome.kind == "failed":
+            assignment.future = None  # it has the error, which has the agent's frames
         parent.playing -= 1
         if not parent.playing and parent.report is not None:
             (last, transfer), parent.report = parent.report, None
@@ -355,7 +356,7 @@ class Casting(InnerActor):
         journal = self._journal
         if journal is not None and assignment.holder is not None:
             journal.gone(assignment.holder)
-        assignment.holder = None
+        _let_go(assignment)
         if (
             parent.assignments is None
             or parent.assignments.get(assignment.cast_key) is not assignment
@@ -384,10 +385,11 @@ class Casting(InnerActor):
             _end(invocation)
 
     def let_go(self) -> None:
-        """Break the reference cycles between assignments and holders of an ended run."""
+        """Break the reference cycles of an ended run, so that no garbage collection is needed."""
         root = self._log.root
         for invocation in () if root is None else tuple(walk(root)):
-            invocation.assignment.holder = None
+            _let_go(invocation.assignment)
+            invocation.assignments = None
 
     def cut_off(self) -> None:
         """Cut off agents that ignored an earlier cancellation."""
@@ -426,6 +428,13 @@ class Casting(InnerActor):
         state, notes = deepcopy(invocation.saved)
         invocation.state, invocation.notes = state, notes
         ref.tell(_PERFORM)  # waits in the mailbox until there is a fresh instance
+
+
+def _let_go(assignment: Assignment) -> None:
+    """Break the reference cycles between an assignment, its holder and the holder's error."""
+    holder, assignment.holder = assignment.holder, None
+    if holder is not None:
+        holder.outcome = None
 
 
 def _end(invocation: Invocation) -> None:

@@ -115,6 +115,7 @@ class RunSupervisor(Casting):
             if has_last_words(log):
                 return log.begun_unseen(self._carry_out(effects))
             self._record.phase = _KEEPING
+            self.let_go()
             stop_when_childless(self._cell)  # the last agent's actor may still be in its last step
         return effects.reply
 

@@ -92,7 +92,7 @@ SessionPolicyLike: TypeAlias = (
 def as_policy(given: SessionPolicyLike) -> SessionPolicy:
     """Return the value of `policy=` as a policy."""
     if given is None:
-        return KeepAll()
+        return _KEEP_ALL
     if hasattr(given, "bound"):
         return cast("SessionPolicy", given)
     if callable(given):
@@ -153,9 +153,14 @@ def first_kept(messages: Sequence[Message], count: int) -> int:
 class KeepAll:
     """The policy that keeps everything."""
 
+    __slots__ = ()
+
     async def bound(self, messages: Sequence[Message], note: Mapping[str, Any] | None) -> Bounded:
         del note
         return Bounded(messages)
+
+
+_KEEP_ALL: Final = KeepAll()
 
 
 class KeepLast:

@@ -3,6 +3,7 @@
 It keeps no reference to an ended actor. Each module imports only from the modules above it:
 
     state           the states of a system
+    full_collections full garbage collections, paced
     options         the options of a system
     loop_sampler    the activity of a blocked loop, sampled from another thread
     loop_meter      the time for which the loop was blocked

@@ -14,7 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..actor import current as directory
-from . import registry
+from . import full_collections, registry
 
 if TYPE_CHECKING:
     from .system import ActorSystem
@@ -41,7 +41,13 @@ def _before() -> None:
     # The outermost first: the first lock guards the start of a run, the second the creation and
     # registration of the default system, and both take the others. The first one also prevents two
     # concurrent forks.
-    for lock in (starting, *directory.locks(), _watching, registry.lock()):
+    for lock in (
+        starting,
+        *directory.locks(),
+        _watching,
+        registry.lock(),
+        full_collections.process.lock,
+    ):
         _hold(lock)
     for system in _systems:
         for lock in system.locks():
@@ -72,6 +78,7 @@ def _after_in_child() -> None:
             system.dispatcher.thread = 0  # the child's only thread may have the ident of the loop's
     directory.forget()
     registry.forget()
+    full_collections.process.forget()
     _release()
 
 

@@ -25,8 +25,8 @@ __all__ = ["Monitor"]
 _WARN_AGAIN_AFTER = 10.0
 _WHEN_COLLECTED = (
     "Python's garbage collector has looked at all objects meanwhile, which takes long where "
-    "there are very many: gc.freeze() when all is set up, or a larger "
-    "third number for gc.set_threshold(), makes that rarer. If it was not that: "
+    'there are very many: ActorSystem(full_collections="paced") makes that rarer. '
+    "If it was not that: "
 )
 
 

@@ -5,10 +5,11 @@ The defaults are in `ActorSystem`.
 
 from __future__ import annotations
 
-from typing import Final, TypedDict
+from typing import Final, Literal, TypedDict
 
 from ..clock import Clock
 from ..errors import UsageError
+from .full_collections import check_full_collections
 
 __all__ = ["SystemOptions", "check_options"]
 
@@ -29,10 +30,15 @@ class SystemOptions(TypedDict, total=False):
     slow_handler: float
     stop_timeout: float
     lease_seconds: float
+    full_collections: Literal["paced"] | None
 
 
 def check_options(
-    worker_threads: int | None, slow_handler: float, stop_timeout: float, lease_seconds: float
+    worker_threads: int | None,
+    slow_handler: float,
+    stop_timeout: float,
+    lease_seconds: float,
+    full_collections: object,
 ) -> None:
     """Raise if a system cannot be created with these options."""
     if worker_threads is not None and worker_threads < 1:
@@ -57,3 +63,4 @@ def check_options(
             "that answers late does not cost the runs; an hour at most."
         )
         raise UsageError(msg)
+    check_full_collections(full_collections)

@@ -16,7 +16,17 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from ..actor import current as directory
 from ..actor import lifecycle
@@ -39,6 +49,7 @@ from ..tasks import start_task
 from . import fork, registry
 from .dispatcher import Dispatcher
 from .draining import drain
+from .full_collections import FullCollections
 from .monitor import Monitor
 from .names import Names
 from .options import SystemOptions, check_options
@@ -86,6 +97,10 @@ class ActorSystem(Overview):
       them, and they are abandoned: they do not prevent the process from ending.
     * `lease_seconds`: the time after which a store considers a silent system dead. If its loss
       cannot be proven, other processes continue its runs only after this time.
+    * `full_collections="paced"` makes Python's full garbage collections when the loop has little to
+      do, or when memory has grown by half since the last one. It changes the third threshold of
+      `gc`, which is the process's, until the last such system is left. Nothing is changed if the
+      collector is disabled, or if the program has set that threshold.
     """
 
     def __init__(
@@ -98,8 +113,9 @@ class ActorSystem(Overview):
         slow_handler: float = 0.1,
         stop_timeout: float = 10.0,
         lease_seconds: float = 30.0,
+        full_collections: Literal["paced"] | None = None,
     ) -> None:
-        check_options(worker_threads, slow_handler, stop_timeout, lease_seconds)
+        check_options(worker_threads, slow_handler, stop_timeout, lease_seconds, full_collections)
         self.name = name
         self.state = SystemState.NEW
         # True unless RUNNING or DRAINING: comparing the state itself takes half a microsecond.
@@ -141,6 +157,8 @@ class ActorSystem(Overview):
             Callable[[], Coroutine[Any, Any, None]]
         ] = []  # called on stopping, after the last actor has stopped
         self._ends_with_loop: AsyncGenerator[None, None] | None = None
+        self._paces = full_collections == "paced"
+        self._collections: FullCollections | None = None  # while it runs, if it paces them
         self._shutdown = Shutdown(self, stop_timeout)
         fork.watch(self)
 
@@ -195,6 +213,8 @@ class ActorSystem(Overview):
             raise UsageError(msg)
         use_clock(loop, self._clock)
         self.bind(loop)
+        if self._paces:
+            self._collections = FullCollections(self.clock)
 
     def bind(self, loop: asyncio.AbstractEventLoop, *, for_one: bool = False) -> None:
         """Use that loop, from its thread.
@@ -237,6 +257,7 @@ class ActorSystem(Overview):
             for callback in self._at_last:
                 callback()
             self.monitor.rest()
+            self._leave_collections()
             if directory.leave_loop(self.loop, self):
                 use_clock(self.loop, None)
             self.state = SystemState.STOPPED
@@ -277,6 +298,11 @@ class ActorSystem(Overview):
             self._ends_with_loop = None
             self.bind(self.loop, for_one=True)
 
+    def _leave_collections(self) -> None:
+        if self._collections is not None:
+            self._collections.stop()
+            self._collections = None
+
     def make_future(self) -> ActorFuture[object]:
         """Return a future for a reply that this system's loop will produce."""
         return ActorFuture(self.dispatcher.thread, self.look_at_loop)
@@ -298,6 +324,7 @@ class ActorSystem(Overview):
             "system before its loop ends: `async with ActorSystem()`."
         )
         loggers.system.error(self.fault)
+        self._leave_collections()
         self.dispatcher.thread = 0
         for cell in self.cells():
             cell.resolve_left(

@@ -68,6 +68,9 @@ def test_the_quick_run_measures_everything_and_judges_it_by_the_budgets(tmp_path
         ("offbook", True),
     }
     assert {one["contender"] for one in document["sessions"]} == {"offbook", "bare"}
+    assert [one["what"] for one in document["objects"]] == ["idle session", "run waiting over HTTP"]
+    for one in document["objects"]:
+        assert 0 < sum(one["by_type"].values()) <= one["tracked"] * 1.2
     assert {one["module"] for one in document["imports"]} == {
         "offbook.actors",
         "openai",

@@ -8,15 +8,18 @@ sent to another server.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import io
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from math import inf
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.helpers import TimerNoop, strip_auth_from_url
 from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
@@ -27,6 +30,8 @@ from .protocol import CONNECT_SECONDS, SILENT_SECONDS, TransportError, Transport
 
 if TYPE_CHECKING:
     import ssl
+
+    from aiohttp.tracing import Trace
 
 __all__ = ["AiohttpReply", "AiohttpTransport"]
 
@@ -41,6 +46,7 @@ _NEVER: Final = 1 << 31
 _AT_ONCE: Final = 1e-9
 _MOST_AT_ONCE: Final = 1 << 20
 _MOST_REDIRECTS: Final = 20
+_MOST_ERRORS: Final = 8  # in a chain of causes
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _AS_IT_WAS: Final = frozenset((307, 308))
 _FOR_ALL: Final = frozenset(("accept", "content-type", "user-agent"))
@@ -66,6 +72,10 @@ class _Handler(ResponseHandler):
     _silent_until = 0.0
     _left_to_send = 0
 
+    def __init__(self, loop: asyncio.AbstractEventLoop, context: contextvars.Context) -> None:
+        super().__init__(loop)
+        self._context = context  # of its timers: they need none of the caller's variables
+
     def _reschedule_timeout(self) -> None:
         """Use one timer that checks the time of the last data when it is due.
 
@@ -78,7 +88,7 @@ class _Handler(ResponseHandler):
         self._silent_until = self._loop.time() + timeout
         if self._read_timeout_handle is None:
             self._read_timeout_handle = self._loop.call_at(
-                self._silent_until, self._on_read_timeout
+                self._silent_until, self._on_read_timeout, context=self._context
             )
 
     def _on_read_timeout(self) -> None:
@@ -89,7 +99,7 @@ class _Handler(ResponseHandler):
             self._silent_until = self._loop.time() + (self._read_timeout or 0)
         if self._silent_until > self._loop.time():
             self._read_timeout_handle = self._loop.call_at(
-                self._silent_until, self._on_read_timeout
+                self._silent_until, self._on_read_timeout, context=self._context
             )
         else:
             super()._on_read_timeout()
@@ -198,30 +208,6 @@ class _Response(aiohttp.ClientResponse):
     sends = 1
 
 
-async def _sent_again(
-    request: aiohttp.ClientRequest,
-    send: Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]],
-) -> aiohttp.ClientResponse:
-    """Send it; again, if it was sent on a connection that the server had already closed."""
-    try:
-        return await send(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-        handler = request.handler if isinstance(request, _Request) else None
-        if handler is None or not handler.was_stale:
-            raise
-    loggers.models.info(
-        "A request to %s is sent again: the server had closed the connection, which had been "
-        "kept open.",
-        request.url.host,
-    )
-    response = await send(request)
-    if isinstance(response, _Response):
-        response.sends = 2
-    return response
-
-
 class AiohttpReply:
     """A `TransportReply`."""
 
@@ -255,6 +241,7 @@ class AiohttpTransport:
     def __init__(
         self, max_connections: int, context: ssl.SSLContext | None, proxy: str | None
     ) -> None:
+        self._loop = asyncio.get_running_loop()
         connector = _Connector(
             limit=max_connections,
             keepalive_timeout=_KEEP_ALIVE_SECONDS,
@@ -266,20 +253,19 @@ class AiohttpTransport:
         # aiohttp's own class does not record whether a connection was used before, and whether data
         # has arrived.
         connector._factory = cast(
-            "partial[ResponseHandler]", partial(_Handler, loop=asyncio.get_running_loop())
+            "partial[ResponseHandler]", partial(_Handler, self._loop, contextvars.Context())
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             request_class=_Request,
             response_class=_Response,
-            middlewares=(_sent_again,),
             timeout=_timeout(None),
-            proxy=proxy,
-            max_line_size=_MOST_OF_A_HEADER,
-            max_field_size=_MOST_OF_A_HEADER,
         )
         self._connector = connector
+        self._proxy = None if proxy is None else URL(proxy)
+        self._timer = TimerNoop()  # no request has a limit for its total time
+        self._traces: list[Trace] = []  # of all requests: nothing traces them
 
     async def send(
         self, url: str, headers: Mapping[str, str], body: bytes, timeout: float | None
@@ -287,14 +273,7 @@ class AiohttpTransport:
         target = URL(url, encoded=True)
         limits = self._session.timeout if timeout is None else _timeout(timeout)
         try:
-            response = await self._session.request(
-                "POST",
-                target,
-                data=_payload(body),
-                headers=headers,
-                allow_redirects=False,
-                timeout=limits,
-            )
+            response = await self._exchange("POST", target, headers, _payload(body), limits)
             if response.status in _REDIRECTS and "Location" in response.headers:
                 response = await self._redirected(response, headers, body, limits)
         except asyncio.CancelledError:
@@ -307,8 +286,81 @@ class AiohttpTransport:
             error = _closed_meanwhile() if self.is_closed() else _as_transport_error(problem)
             if error is None:
                 raise
-            raise error from None  # errors of aiohttp may contain the headers
-        return AiohttpReply(response)
+            _clear_frames(problem)
+        else:
+            return AiohttpReply(response)
+        # Not where it is handled: errors of aiohttp may contain the headers.
+        try:
+            raise error from None
+        finally:
+            del error  # its traceback has this frame
+
+    async def _exchange(
+        self,
+        method: str,
+        target: URL,
+        headers: Mapping[str, str],
+        data: bytes | io.BytesIO | None,
+        limits: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        """Send a request, and return the head of its response.
+
+        Send it again if the server had already closed the connection. This is the part of
+        `ClientSession.request` that a model needs: the rest adds 30 objects to each waiting
+        request, which the garbage collector looks at.
+        """
+        url, auth = strip_auth_from_url(target)
+        request = _Request(
+            method,
+            url,
+            headers=headers,
+            data=data,
+            auth=auth,
+            loop=self._loop,
+            response_class=_Response,
+            proxy=self._proxy,
+            timer=self._timer,
+            session=self._session,
+            traces=self._traces,
+        )
+        sends = 0
+        while True:
+            sends += 1
+            try:
+                connection = await self._connector.connect(request, self._traces, limits)
+            except TimeoutError as problem:
+                msg = f"Connection timeout to host {url}"
+                raise aiohttp.ConnectionTimeoutError(msg) from problem
+            try:
+                assert connection.protocol is not None
+                connection.protocol.set_response_params(
+                    timer=self._timer,
+                    read_until_eof=True,
+                    read_timeout=limits.sock_read,
+                    max_line_size=_MOST_OF_A_HEADER,
+                    max_field_size=_MOST_OF_A_HEADER,
+                )
+                response = await request.send(connection)
+                try:
+                    await response.start(connection)
+                except BaseException:
+                    response.close()
+                    raise
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                connection.close()
+                if sends > 1 or request.handler is None or not request.handler.was_stale:
+                    raise
+            except BaseException:
+                connection.close()
+                raise
+            else:
+                response.sends = sends  # type: ignore[attr-defined]  # it is a `_Response`
+                return response
+            loggers.models.info(
+                "A request to %s is sent again: the server had closed the connection, which had "
+                "been kept open.",
+                url.host,
+            )
 
     async def _redirected(
         self,
@@ -328,13 +380,8 @@ class AiohttpTransport:
                 method, data = "GET", b""
                 for name in _OF_THE_BODY:
                     left.popall(name, None)
-            response = await self._session.request(
-                method,
-                target,
-                data=_payload(data) if data else None,
-                headers=left,
-                allow_redirects=False,
-                timeout=limits,
+            response = await self._exchange(
+                method, target, left, _payload(data) if data else None, limits
             )
             if response.status not in _REDIRECTS or "Location" not in response.headers:
                 return response
@@ -357,6 +404,19 @@ class AiohttpTransport:
 def _payload(body: bytes) -> bytes | io.BytesIO:
     """Return a body for aiohttp: a large one must be readable in chunks."""
     return body if len(body) <= _MOST_AT_ONCE else io.BytesIO(body)
+
+
+def _clear_frames(problem: BaseException) -> None:
+    """Break the reference cycles between aiohttp's errors and the frames that keep them.
+
+    All these frames have ended. Errors of other kinds may come from a caller that handles one.
+    """
+    link: BaseException | None = problem
+    for _ in range(_MOST_ERRORS):
+        if not isinstance(link, aiohttp.ClientError | OSError):
+            return
+        clear_frames(link.__traceback__)
+        link = link.__cause__ or link.__context__
 
 
 def _closed_meanwhile() -> TransportError:

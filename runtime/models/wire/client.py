@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ...clock import HERE, Timer
 from ...errors import ModelError
-from ..openai_errors import model_errors
+from ..openai_errors import model_errors, raise_mapped
 from .options import check_headers, without_keys
 from .protocol import Sent, Transport, TransportError, TransportReply
 from .sse import DONE, EventDecoder, check_head, decoded
@@ -95,7 +95,8 @@ class WireClient:
 
     async def whole(self, body: bytes, timeout: float | None, sent: Sent) -> Any:
         """Return the value of the reply; its text, if it is not JSON."""
-        with model_errors(self.who):
+        # Not `with model_errors(...)`, which is two objects for each waiting request.
+        try:
             reply = await self._open(body, timeout, sent)
             timer = self._timer(reply)
             try:
@@ -106,6 +107,9 @@ class WireClient:
                 timer.cancel()
                 reply.drop()
             return self._value(reply, data)
+        except Exception as error:
+            raise_mapped(error, self.who)
+            raise
 
     def _value(self, reply: TransportReply, data: bytes) -> Any:
         if "json" not in reply.headers.get("Content-Type", "json") and not data.lstrip().startswith(

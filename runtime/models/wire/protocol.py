@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Literal, Protocol
 
+import msgspec
+
 __all__ = [
     "CONNECT_SECONDS",
     "MOST_BYTES",
@@ -53,13 +55,10 @@ class TransportError(Exception):
         self.kind: Literal["connection", "timeout"] = kind
 
 
-class Sent:
+class Sent(msgspec.Struct, gc=False):
     """Counts how often a request was sent."""
 
-    __slots__ = ("times",)
-
-    def __init__(self) -> None:
-        self.times = 1
+    times: int = 1
 
 
 class TransportReply(Protocol):

@@ -25,13 +25,22 @@ __all__ = ["LiveRun", "live_run", "live_run_anywhere"]
 _CAPACITY: Final = 1024
 """The number of events that may wait for one follower. Deltas are merged long before that."""
 
-_live: Final[dict[asyncio.AbstractEventLoop, dict[tuple[StoreAccess, str], list[LiveRun]]]] = {}
+_live: Final[dict[asyncio.AbstractEventLoop, dict[str, LiveRun]]] = {}
 
 
 class LiveRun:
     """One run of this process, with its followers."""
 
-    __slots__ = ("_access", "_cell", "_followers", "_pieces", "record", "run_id", "system")
+    __slots__ = (
+        "_access",
+        "_cell",
+        "_followers",
+        "_older",
+        "_pieces",
+        "record",
+        "run_id",
+        "system",
+    )
 
     def __init__(self, access: StoreAccess, record: RunRecord, system: Host) -> None:
         self.record = record
@@ -43,6 +52,8 @@ class LiveRun:
             str, list[AgentEvent]
         ] = {}  # of messages that are still streaming, by invocation
         self._access = access
+        # An older run with the same id, in another store or not left yet.
+        self._older: LiveRun | None = None
         self._add()
 
     def begin(self, cell: LoopCell) -> None:
@@ -111,28 +122,43 @@ class LiveRun:
                 other for other in tuple(_live) if other.is_closed()
             ]:  # with runs that never ended
                 _live.pop(closed, None)
-        _live.setdefault(loop, {}).setdefault((self._access, self.run_id), []).append(self)
+        here = _live.setdefault(loop, {})
+        self._older, here[self.run_id] = here.get(self.run_id), self
 
     def _remove(self) -> None:
-        here, key = _live.get(self.system.loop, {}), (self._access, self.run_id)
-        runs = here.get(key, [])
-        if self in runs:
-            runs.remove(self)
-        if not runs:
-            here.pop(key, None)
+        here = _live.get(self.system.loop, {})
+        newest = here.get(self.run_id)
+        if newest is self:
+            if self._older is None:
+                del here[self.run_id]
+            else:
+                here[self.run_id] = self._older
+        while newest is not None:
+            if newest._older is self:
+                newest._older = self._older
+            newest = newest._older
+        self._older = None
         if not here:
             _live.pop(self.system.loop, None)
+
+    def of_store(self, access: StoreAccess) -> LiveRun | None:
+        """Return the newest run with this id in that store."""
+        run: LiveRun | None = self
+        while run is not None and run._access != access:
+            run = run._older
+        return run
 
 
 def live_run(access: StoreAccess, run_id: str) -> LiveRun | None:
     """Return the run with this id on the running event loop."""
-    runs = _live.get(asyncio.get_running_loop(), {}).get((access, run_id))
-    return runs[-1] if runs else None
+    newest = _live.get(asyncio.get_running_loop(), {}).get(run_id)
+    return None if newest is None else newest.of_store(access)
 
 
 def live_run_anywhere(access: StoreAccess, run_id: str) -> LiveRun | None:
     """Return the run with this id on any event loop of this process."""
     for loop, runs in tuple(_live.items()):
-        if not loop.is_closed() and (found := runs.get((access, run_id))):
-            return found[-1]
+        newest = None if loop.is_closed() else runs.get(run_id)
+        if newest is not None and (found := newest.of_store(access)) is not None:
+            return found
     return None

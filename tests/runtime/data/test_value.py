@@ -1,9 +1,19 @@
 """Values: copies with changes, and fields of pydantic models."""
 
+import gc
+import types
+import typing
+
+import msgspec
 import pydantic
 import pytest
 
 from offbook.runtime import AddressStep, ImagePart, InterruptContext, Message, ToolCall, Usage
+from offbook.runtime.agent.history import Entry
+from offbook.runtime.data.run_path import SharedPath
+from offbook.runtime.data.value import Value
+
+FLAT = (str, bytes, bool, int, float, types.NoneType, SharedPath)
 
 CALL = ToolCall("1", "pay", "{}")
 
@@ -43,3 +53,44 @@ def test_a_copy_has_the_changes_and_nothing_else():
     assert CALL.name == "pay"
     with pytest.raises(AttributeError):
         CALL.name = "ship"
+
+
+def below(cls):
+    return {cls, *(deeper for each in cls.__subclasses__() for deeper in below(each))}
+
+
+UNTRACKED = sorted(
+    {
+        cls
+        for cls in (Entry, *below(Value))
+        if cls.__module__.startswith("offbook.") and not cls.__struct_config__.gc
+    },
+    key=lambda cls: cls.__name__,
+)
+
+
+def is_flat(hint):
+    """Whether no value of that type can be part of a reference cycle."""
+    origin = typing.get_origin(hint)
+    if origin is typing.Literal:
+        return True
+    if origin in (tuple, types.UnionType, typing.Union):
+        return all(is_flat(each) for each in typing.get_args(hint) if each is not ...)
+    return hint in FLAT or (
+        isinstance(hint, type)
+        and issubclass(hint, msgspec.Struct)
+        and not hint.__struct_config__.gc
+    )
+
+
+@pytest.mark.parametrize("cls", UNTRACKED, ids=lambda cls: cls.__name__)
+def test_a_value_that_the_collector_does_not_look_at_cannot_be_in_a_cycle(cls):
+    hints = typing.get_type_hints(cls)
+    assert [name for name in cls.__struct_fields__ if not is_flat(hints[name])] == []
+
+
+def test_the_collector_does_not_look_at_messages_or_a_tuple_of_them():
+    messages = (Message("user", (ImagePart(url="u"),)), Message.assistant("", (CALL,)))
+    gc.collect()
+    for value in (CALL, *messages, messages, messages[0].content):
+        assert not gc.is_tracked(value)
