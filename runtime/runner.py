@@ -25,11 +25,11 @@ from .durability.checkpoint import check_checkpoint_id, check_run_id
 from .durability.kept_outcome import seconds_kept
 from .durability.last_lives import last_lives_of
 from .durability.leases import Busy
-from .durability.open_mark import UnfinishedRun, definitions_of, input_mark
 from .durability.persistence import RunPersistence
 from .durability.recovery import Search, find_unfinished, retry_stuck
-from .durability.run_listing import checked_labels
+from .durability.run_labels import checked_labels
 from .durability.store_access import StoreAccess
+from .durability.unfinished_run import UnfinishedRun, definitions_of, input_mark
 from .errors import UsageError
 from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options

@@ -14,9 +14,9 @@ from ..errors import WriteRefused
 from ..stores.writes import Ending, Expect, Write
 from .lease import Lease
 from .leases import SystemLeases, leases_of
-from .open_mark import UnfinishedRun
 from .store_access import StoreAccess
 from .store_keys import open_key
+from .unfinished_run import UnfinishedRun
 
 if TYPE_CHECKING:
     from ..actor.host import Host

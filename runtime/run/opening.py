@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from ..agent.invocation import walk
 from ..agent.run_messages import CancelRun
 from ..data.agent_input import AgentInput
-from ..data.run_result import RunResult
+from ..data.run_result import RunResult, RunStatus
 from ..durability.answers import Answers
 from ..durability.kept_outcome import belongs_to
 from ..durability.last_lives import last_lives_of
-from ..durability.open_mark import UnfinishedRun, read_mark, why_foreign
 from ..durability.persistence import RunPersistence
-from ..durability.recovery import Recovery, Search, is_beyond_recovery, stuck_run, take_unfinished
+from ..durability.recovery import Recovery, Search, is_beyond_recovery, take_unfinished
+from ..durability.run_row import read_run
 from ..durability.store_access import StoreAccess
-from ..durability.store_keys import journal_key, open_key
+from ..durability.store_keys import open_key
+from ..durability.unfinished_run import UnfinishedRun, why_foreign
 from ..errors import ResumeError, UsageError
 from ..sessions.turn import Turn
 from .follow.following import Following, pause, show_recorded, wait_until_written
@@ -146,7 +147,7 @@ class BeginningOnce(Beginning):
             return None
         persistence = event_log.persistence
         assert persistence is not None
-        run, access = persistence.mark.run, persistence.access
+        run, access = persistence.row.run, persistence.access
         await wait_until_written(system, access, run.agent, run.id)
         await self._check(access, run)
         # For its turn, and received the session's earlier messages.
@@ -170,12 +171,16 @@ class BeginningOnce(Beginning):
 
         A run on its last attempt waits for its turn in `recover()`.
         """
-        access, run = persistence.access, persistence.mark.run
-        mark = await access.get(open_key(run.agent, run.id))
-        if mark is None or await access.holder(open_key(run.agent, run.id)) is not None:
+        access, run = persistence.access, persistence.row.run
+        row = await access.row(run.agent, run.id)
+        if (
+            row is None
+            or not row.claim
+            or await access.holder(open_key(run.agent, run.id)) is not None
+        ):
             return None
         search = Search(self._rules.max_attempts)
-        if not (left := read_mark(run.agent, run.id, mark)).steps or search.is_last_life(left):
+        if not (left := read_run(row)).steps or search.is_last_life(left):
             return None
         if self._rules.is_pinned and left.version != run.version:
             return None  # a process of that version continues it; here it is followed
@@ -190,7 +195,7 @@ class BeginningOnce(Beginning):
         persistence, turn = event_log.persistence, event_log.record.turn
         assert persistence is not None
         if turn is not None:
-            if await self._is_known(persistence.access, persistence.mark.run):
+            if await self._is_known(persistence.access, persistence.row.run):
                 return False
             try:
                 await turn.begin(
@@ -209,9 +214,11 @@ class BeginningOnce(Beginning):
 
         Returns True if they were removed.
         """
-        mark = await access.get(open_key(run.agent, run.id))
-        if mark is None or not await is_beyond_recovery(
-            access, left := read_mark(run.agent, run.id, mark)
+        row = await access.row(run.agent, run.id)
+        if (
+            row is None
+            or not row.claim
+            or not await is_beyond_recovery(access, left := read_run(row))
         ):
             return False
         if why_foreign(left, run.app, run.definitions) is not None:
@@ -225,17 +232,17 @@ class BeginningOnce(Beginning):
 
     async def _is_known(self, access: StoreAccess, run: UnfinishedRun) -> bool:
         """Return True if the run was certainly started: then it need not wait for a turn."""
-        ended, mark = await access.get_both(journal_key(run.id), open_key(run.agent, run.id))
-        return bool(ended) or mark is not None
+        row, ended = await access.row_and_outcome(run.agent, run.id)
+        return bool(ended) or (row is not None and row.claim != "")
 
     async def _check(self, access: StoreAccess, run: UnfinishedRun) -> None:
         """Raise if the id belongs to a run of another agent, or with other input."""
-        ended, mark = await access.get_both(journal_key(run.id), open_key(run.agent, run.id))
-        if await stuck_run(access, run.agent, run.id) is not None:
+        row, ended = await access.row_and_outcome(run.agent, run.id)
+        if row is not None and row.status == RunStatus.STUCK.value:
             return  # reported by the following that comes next
         agent, asked = belongs_to(ended) if ended else (run.agent, None)
-        if mark is not None:
-            asked = read_mark(run.agent, run.id, mark).input
+        if row is not None and row.claim:
+            asked = read_run(row).input
         elif not ended:
             agent = None  # there is a journal, and it is not this agent's
         if agent != run.agent:
@@ -291,7 +298,7 @@ class Resuming:
             image = await self._load(system)
         if image is None:
             return await Following(
-                persistence.access, persistence.mark.run.agent, persistence.run_id
+                persistence.access, persistence.row.run.agent, persistence.run_id
             )(event_log, system, stop)
         persistence.restore(image, event_log)
         if event_log.record.live is not None:

@@ -24,9 +24,9 @@ from ..agent.tree import Node
 from ..codec.kept_values import check_values
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, new_id
-from ..durability.open_mark import UnfinishedRun, definitions_of
 from ..durability.persistence import RunPersistence
 from ..durability.store_access import StoreAccess
+from ..durability.unfinished_run import UnfinishedRun, definitions_of
 from ..errors import UsageError
 from ..system.loop_door import LoopDoor, refuse_trio, running_loop
 from ..system.spawning import spawn_inner

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from ...data.run_result import RunStatus
 from ...durability.checkpoint import numbered_id, read_checkpoint
 from ...durability.kept_outcome import status_at_end
-from ...durability.open_mark import UnfinishedRun
+from ...durability.run_labels import session_text
 from ...durability.run_lease import RunLease
-from ...durability.run_listing import read_entry, session_text
+from ...durability.run_row import read_entry
 from ...durability.store_access import StoreAccess
 from ...durability.store_keys import (
     answered_by_key,
@@ -24,8 +24,8 @@ from ...durability.store_keys import (
     open_key,
     preempt_key,
     session_key,
-    stuck_key,
 )
+from ...durability.unfinished_run import UnfinishedRun
 from ...errors import CheckpointNotFound, RunLost, UsageError
 from ...sessions.turn import Turn
 from ...stores.run_entries import DropEntry, RunQuery
@@ -125,23 +125,20 @@ async def _removal(
     access: StoreAccess, agent: str, run_id: str, checkpoint_id: str, *, listed: bool
 ) -> list[Write]:
     """Return the writes that remove the run. Raises if there is nothing to remove."""
-    keys = [
-        open_key(agent, run_id),
-        stuck_key(agent, run_id),
-        journal_key(run_id),
-        history_key(run_id),
-        answered_by_key(run_id),
-    ]
+    keys = [journal_key(run_id), history_key(run_id), answered_by_key(run_id)]
     saves = await _saves(access, run_id, checkpoint_id)
     if (
         not listed
         and not saves
+        and await access.row(agent, run_id) is None
         and not [key for key in keys if await access.get(key) is not None or await access.read(key)]
     ):
         msg = f"forget({run_id!r}): the store has no such run of {agent!r}."
         raise CheckpointNotFound(msg, run=run_id)
-    writes: list[Write] = [Remove(key) for key in (*saves, *keys)]
-    return [*writes, DropEntry(run_id)] if access.lists_runs else writes
+    return [
+        *(Remove(key) for key in (*saves, *keys)),
+        DropEntry(run_id, open_key(agent, run_id)),
+    ]
 
 
 async def _saves(access: StoreAccess, run_id: str, checkpoint_id: str) -> list[str]:
