@@ -110,36 +110,47 @@ ENTRY_TABLES: Final = (
 # removes a few expired ones; rows that another session has locked are skipped.
 _LIST_RUN: Final = """CREATE OR REPLACE FUNCTION {list_run}(
     which bytea, texts bytea[], numbers bigint[], said bytea, later timestamptz, moment timestamptz
-) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS {tag}
+) RETURNS void LANGUAGE plpgsql AS {tag}
 DECLARE
     held record;
     number bigint;
+    words integer;
 BEGIN
     SELECT r.id, r.status, r.expires INTO held FROM {runs} AS r WHERE r.run = which FOR UPDATE;
     IF FOUND AND held.expires <= moment THEN
         DELETE FROM {runs} AS r WHERE r.id = held.id;
-    END IF;
-    INSERT INTO {runs} AS r (
-        run, agent, session, status, claim, checkpoint, last_agent, error,
-        started, updated, ended, attempts, steps, input_tokens, output_tokens, cached_tokens, requests,
-        labels, value, written, expires
-    ) VALUES (
-        which, texts[1], texts[2], texts[3], nullif(texts[4], ''), texts[5], texts[6], texts[7],
-        numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7], numbers[8], numbers[9],
-        texts[8:], said, moment, later
-    ) ON CONFLICT (run) DO UPDATE SET
-        session = excluded.session, status = excluded.status, claim = excluded.claim, checkpoint = excluded.checkpoint,
-        last_agent = excluded.last_agent, error = excluded.error, updated = excluded.updated, ended = excluded.ended,
-        attempts = excluded.attempts, steps = excluded.steps, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
-        cached_tokens = excluded.cached_tokens, requests = excluded.requests,
-        value = excluded.value, written = excluded.written, expires = excluded.expires
-        RETURNING r.id INTO number;
-    IF number IS DISTINCT FROM held.id THEN
-        IF cardinality(texts) > 7 THEN
-            INSERT INTO {run_labels} (label, status, started, id) SELECT DISTINCT word, texts[3], numbers[1], number FROM unnest(texts[8:]) AS word;
+    ELSIF FOUND THEN
+        UPDATE {runs} AS r SET
+            session = texts[2], status = texts[3], claim = nullif(texts[4], ''), checkpoint = texts[5], last_agent = texts[6], error = texts[7],
+            updated = numbers[2], ended = numbers[3], attempts = numbers[4], steps = numbers[5], input_tokens = numbers[6],
+            output_tokens = numbers[7], cached_tokens = numbers[8], requests = numbers[9], value = said, written = moment, expires = later
+            WHERE r.id = held.id;
+        number := held.id;
+        IF held.status <> texts[3] THEN
+            UPDATE {run_labels} AS l SET status = texts[3] WHERE l.id = number;
         END IF;
-    ELSIF held.status <> texts[3] THEN
-        UPDATE {run_labels} AS l SET status = texts[3] WHERE l.id = number;
+    END IF;
+    IF number IS NULL THEN
+        INSERT INTO {runs} AS r (
+            run, agent, session, status, claim, checkpoint, last_agent, error,
+            started, updated, ended, attempts, steps, input_tokens, output_tokens, cached_tokens, requests,
+            labels, value, written, expires
+        ) VALUES (
+            which, texts[1], texts[2], texts[3], nullif(texts[4], ''), texts[5], texts[6], texts[7],
+            numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7], numbers[8], numbers[9],
+            texts[8:], said, moment, later
+        ) ON CONFLICT (run) DO UPDATE SET  -- Another session has just made it.
+            session = excluded.session, status = excluded.status, claim = excluded.claim, checkpoint = excluded.checkpoint,
+            last_agent = excluded.last_agent, error = excluded.error, updated = excluded.updated, ended = excluded.ended,
+            attempts = excluded.attempts, steps = excluded.steps, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+            cached_tokens = excluded.cached_tokens, requests = excluded.requests,
+            value = excluded.value, written = excluded.written, expires = excluded.expires
+            RETURNING r.id, cardinality(r.labels) INTO number, words;
+        IF words > 0 THEN
+            DELETE FROM {run_labels} AS l WHERE l.id = number;
+            INSERT INTO {run_labels} (label, status, started, id) SELECT DISTINCT word, texts[3], r.started, number
+                FROM {runs} AS r, unnest(r.labels) AS word WHERE r.id = number;
+        END IF;
     END IF;
     IF later IS NOT NULL THEN
         DELETE FROM {runs} AS r USING (SELECT x.id FROM {runs} AS x WHERE x.expires <= moment ORDER BY x.expires LIMIT 4 FOR UPDATE SKIP LOCKED) AS old

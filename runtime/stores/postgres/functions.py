@@ -218,7 +218,7 @@ _PERFORM: Final = """CREATE OR REPLACE FUNCTION {perform}(
     w_kinds text[], w_keys bytea[], w_values bytea[], w_afters bigint[], w_spans bigint[], w_lasts bigint[], w_records bytea[],
     w_numbers bigint[],
     OUT words text[], OUT ones bigint[], OUT twos bigint[], OUT names bytea[]
-) LANGUAGE plpgsql SET enable_seqscan = off AS {tag}
+) LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS {tag}
 DECLARE
     moment timestamptz;
     w_first bigint;
@@ -246,10 +246,14 @@ BEGIN
         PERFORM 1 FROM {owners} AS o WHERE o.owner = ANY (o_owners) ORDER BY o.owner FOR KEY SHARE;
     END IF;
     PERFORM 1 FROM {claims} AS c WHERE c.key = ANY (o_keys) ORDER BY c.key FOR UPDATE;
-    PERFORM 1 FROM {entries} AS e WHERE e.key = ANY (w_keys) ORDER BY e.key FOR UPDATE;
+    SELECT min(locked.expires) INTO moment FROM (
+        SELECT e.expires FROM {entries} AS e WHERE e.key = ANY (w_keys) ORDER BY e.key FOR UPDATE
+    ) AS locked;
+    fresh := moment <= clock_timestamp();
     moment := clock_timestamp();
-    -- What has expired must be gone before something is written in its place.
-    DELETE FROM {entries} AS e WHERE e.key = ANY (w_keys) AND e.expires <= moment;
+    IF fresh THEN  -- What has expired must be gone before something is written in its place.
+        DELETE FROM {entries} AS e WHERE e.key = ANY (w_keys) AND e.expires <= moment;
+    END IF;
     words := array_fill('done'::text, ARRAY[cardinality(o_kinds)]);
     ones := array_fill(0::bigint, ARRAY[cardinality(o_kinds)]);
     twos := ones;
@@ -269,7 +273,8 @@ BEGIN
         IF o_kinds[i] = 'claim' THEN
             SELECT t.word, t.made INTO word, fresh FROM {take}(o_keys[i], o_owners[i]) AS t;
         ELSIF o_owners[i] IS NOT NULL THEN
-            SELECT c.owner, c.epoch INTO held FROM {claims} AS c WHERE c.key = o_keys[i] FOR UPDATE;
+            -- It was locked above; one that was made after that has another epoch.
+            SELECT c.owner, c.epoch INTO held FROM {claims} AS c WHERE c.key = o_keys[i];
             IF held.owner IS DISTINCT FROM o_owners[i] OR held.epoch <> o_epochs[i] THEN
                 word := 'epoch';
                 names[i] := held.owner;
@@ -294,9 +299,7 @@ BEGIN
                 ones[i] := {write}(w_first, w_last, w_kinds, w_keys, w_values, w_afters, w_spans, w_lasts, w_records, w_numbers, ttl, moment);
             END IF;
             IF looked.made THEN
-                FOR w IN w_first .. w_last LOOP
-                    DELETE FROM {entries} AS e WHERE e.key = w_keys[w] AND e.expires = '-infinity';
-                END LOOP;
+                DELETE FROM {entries} AS e WHERE e.key = ANY (w_keys[w_first : w_last]) AND e.expires = '-infinity';
             END IF;
         END IF;
         IF word <> 'done' THEN
