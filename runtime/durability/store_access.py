@@ -187,6 +187,9 @@ class StoreAccess:
         """
         if self.lists_runs:
             row = await self.run_entry(run_id)
+            if row is not None and row.claim:
+                # A row keeps the first agent, also if another agent uses the id of an ended run.
+                return row.replace(agent=agent) if row.claim == open_key(agent, run_id) else None
             return None if row is None or row.agent != agent else row
         if self.is_fenced:
             for key in (open_key(agent, run_id), stuck_key(agent, run_id)):
