@@ -1,6 +1,6 @@
 """Export and import of runs and sessions, to move them between stores of any kind.
 
-The file starts with a header, has one value for each key and each entry of the list of runs, and
+The file starts with a header, has one value for each key and each row of a run, and
 ends with their counts, so a truncated file is detected before anything is written. Owners, claims
 and marks belong to the store and are not exported. Neither are expiry times: imported data lasts
 until it is forgotten or pruned. An import never overwrites existing data.

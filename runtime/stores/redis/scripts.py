@@ -7,7 +7,7 @@ expiry, in milliseconds of the server's clock.
 
 `o:` exists as long as an owner is alive, and for `GRACE` longer; `owners` has all of them, the
 oldest first. `c:` is a claim: its owner, its epoch, the number of times it was taken; `claims` has
-the keys of all. `epoch` is the last epoch. Keys that start with `r` are the list of runs, which
+the keys of all. `epoch` is the last epoch. Keys that start with `r` are the rows of runs, which
 `entries.py` describes. `w:` has the answers to each writer's last batch, so that a batch whose
 answer was lost is not done twice. `n:` is the channel on which written keys are published.
 """
@@ -68,7 +68,7 @@ local function unclaim_if_dead(key)
   return true
 end
 
--- The list of runs. Texts that name an index are told apart by their length.
+-- The rows of runs. Texts that name an index are told apart by their length.
 local function index_of(kind, status, text)
   return root .. 'runs:' .. kind .. ':' .. #status .. ':' .. status .. text
 end
