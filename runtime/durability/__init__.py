@@ -20,12 +20,12 @@ A step is never shown before it is written. Each module imports only from those 
     lease           the right to write for a run or a turn, and its loss
     wanted          requests of other processes for runs and turns of this one
     leases          the queue for leases within a system, and their renewal
-    run_lease       the lease of one run
     saves           a package: finds and loads checkpoints, and records that an interrupt was
                     answered
     run_row         the row of a run, which has its status
     kept_outcome    the stored result of a run, for callers that ask later
-    persistence     the stored state of one run, and when it is written; refuses a second resume
+    run_store       one run and its state in a store: its claim, its row, and when each part is
+                    written; refuses a second resume
     lost_run        the status of a run whose process was lost and that stored nothing after its
                     last save
     answers         distributes the answers of a resume to agents and tool calls

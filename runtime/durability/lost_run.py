@@ -19,12 +19,12 @@ from .saves.save_slot import SaveSlot
 from .store_keys import answered_key, journal_key
 
 if TYPE_CHECKING:
-    from .persistence import RunPersistence
+    from .run_store import RunStore
 
 __all__ = ["end_lost"]
 
 
-async def end_lost(persistence: RunPersistence) -> None:
+async def end_lost(persistence: RunStore) -> None:
     """Write the status of the run, and return its lease.
 
     A run that was never saved leaves nothing: the next caller that asks for it starts it again.
@@ -58,9 +58,9 @@ async def end_lost(persistence: RunPersistence) -> None:
         Put(journal_key(run.id), packed, None if waits else run.keep),
         restated(row.stored, run, result.status, error, waits_for=result.interrupts, save=number),
     ]
-    await persistence.own.write(writes, "forget")
+    await persistence.commit(writes, "forget")
     row.is_open = False
-    await persistence.own.give_back()
+    await persistence.give_back()
 
 
 def _waiting(image: dict[str, Any], agent: str, run_id: str) -> RunResult:

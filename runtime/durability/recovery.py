@@ -18,8 +18,8 @@ from .image import check_image
 from .last_lives import last_lives_of
 from .leases import leases_of
 from .lost_run import end_lost
-from .persistence import RunPersistence
 from .run_row import read_run, restated
+from .run_store import RunStore
 from .saves.save_slot import SaveSlot
 from .store_access import StoreAccess
 from .store_keys import open_key, open_prefix
@@ -49,7 +49,7 @@ _AT_ONCE: Final = 200
 class Recovery(NamedTuple):
     """A run that this process has taken, and the image from which it continues."""
 
-    persistence: RunPersistence
+    persistence: RunStore
     image: dict[str, Any]
 
 
@@ -124,7 +124,7 @@ async def find_unfinished(access: StoreAccess, root: Node, system: Host, search:
                 raise problem  # noqa: TRY301 -- the error as it would be without the others
     except BaseException:
         for recovery in found.taken:
-            recovery.persistence.own.abandon()  # another process may continue it
+            recovery.persistence.abandon()  # another process may continue it
         raise
     found.taken.sort(key=lambda recovery: recovery.persistence.run_id)
     return found
@@ -170,7 +170,7 @@ async def _claim(
                 found.last_lives.append(run)
             return
         recovery = await take_unfinished(
-            RunPersistence(access, root, run), root, system, search.max_attempts
+            RunStore(access, root, run), root, system, search.max_attempts
         )
         if recovery is not None:
             found.taken.append(recovery)
@@ -181,7 +181,7 @@ async def _claim(
 
 
 async def take_unfinished(
-    persistence: RunPersistence, root: Node, system: Host, max_attempts: int
+    persistence: RunStore, root: Node, system: Host, max_attempts: int
 ) -> Recovery | None:
     """Take one run.
 
@@ -194,10 +194,10 @@ async def take_unfinished(
         row = await persistence.access.row(root.name, persistence.run_id)
         if row is None or not row.claim:
             # The process that had the run has just finished it, and its writes stay.
-            await persistence.own.give_back()
+            await persistence.give_back()
             return None
         found = read_run(row)
-        if found.counted(persistence.own.attempts) + found.unwritten > max_attempts:
+        if found.counted(persistence.attempts) + found.unwritten > max_attempts:
             await _set_aside(persistence, row, found)
             return None
         persistence.row.know(row, found)
@@ -207,7 +207,7 @@ async def take_unfinished(
             return Recovery(persistence, image)
         await end_lost(persistence)
     except BaseException:
-        await persistence.own.give_back()
+        await persistence.give_back()
         raise
     return None
 
@@ -227,13 +227,13 @@ async def is_beyond_recovery(access: StoreAccess, run: UnfinishedRun) -> bool:
     return last is None or last["run"] != run.id or not last.get("open")
 
 
-async def _set_aside(persistence: RunPersistence, row: RunEntry, found: UnfinishedRun) -> None:
+async def _set_aside(persistence: RunStore, row: RunEntry, found: UnfinishedRun) -> None:
     """Mark a run as stuck, because it crashed too many processes or a step cannot be written."""
     run = persistence.row.run.replace(
-        attempts=found.counted(persistence.own.attempts) - 1 + found.unwritten
+        attempts=found.counted(persistence.attempts) - 1 + found.unwritten
     )
-    await persistence.own.write([restated(row, run, RunStatus.STUCK, found.failure)], "forget")
-    await persistence.own.give_back()
+    await persistence.commit([restated(row, run, RunStatus.STUCK, found.failure)], "forget")
+    await persistence.give_back()
     if found.unwritten:
         loggers.durability.error(
             "Run %s of %s is set aside, because %s. It was tried %d times; retry(%r) tries "
@@ -277,7 +277,7 @@ async def retry_stuck(
             f"retry({run_id!r}): {why_foreign(run, app, None)}. Retry it with a Runner of that app."
         )
         raise UsageError(msg, run=run_id)
-    persistence = RunPersistence(access, root, run)
+    persistence = RunStore(access, root, run)
     if not await persistence.take(system):
         msg = f"run {run_id!r} is already running in another process. Call attach() to follow it."
         raise ResumeError(msg, run=run_id)
@@ -292,7 +292,7 @@ async def retry_stuck(
         if image is not None:
             check_image(image, root)
     except BaseException:
-        await persistence.own.give_back()
+        await persistence.give_back()
         raise
     if image is None:
         await persistence.finish(unfinished=False)

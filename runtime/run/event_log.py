@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.invocation import Assignment, Invocation
     from ..data.agent_input import AgentInput
-    from ..durability.persistence import RunPersistence
+    from ..durability.run_store import RunStore
 
 __all__ = ["EventLog"]
 
@@ -50,7 +50,7 @@ class EventLog(RunState):
     __slots__ = ("deferred", "persistence", "record", "unshown", "unwritten")
 
     def __init__(
-        self, run_input: AgentInput, record: RunRecord, persistence: RunPersistence | None
+        self, run_input: AgentInput, record: RunRecord, persistence: RunStore | None
     ) -> None:
         RunState.__init__(self, record.context, run_input)
         self.record = record
@@ -80,7 +80,7 @@ class EventLog(RunState):
             return
         trace = watch.begin(self.input)
         if persistence is not None:
-            persistence.own.watch = watch
+            persistence.watch = watch
             if trace is not None:
                 persistence.row.note_trace(trace)
             if watch.meters:
@@ -105,7 +105,7 @@ class EventLog(RunState):
                     self.context.run_id,
                     error,
                 )
-            await self.persistence.own.give_back()
+            await self.persistence.give_back()
         if self.record.turn is not None:
             await self.record.turn.release()
 

@@ -18,9 +18,9 @@ from ..data.run_result import RunResult, RunStatus
 from ..durability.answers import Answers
 from ..durability.kept_outcome import belongs_to
 from ..durability.last_lives import last_lives_of
-from ..durability.persistence import RunPersistence
 from ..durability.recovery import Recovery, Search, is_beyond_recovery, take_unfinished
 from ..durability.run_row import read_run
+from ..durability.run_store import RunStore
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import open_key
 from ..durability.unfinished_run import UnfinishedRun, why_foreign
@@ -90,14 +90,12 @@ class Beginning:
             raise _begun_already(event_log)
         event_log.record.accept()
 
-    def _written(
-        self, event_log: EventLog, stop: Callable[[CancelRun], object]
-    ) -> RunPersistence | None:
+    def _written(self, event_log: EventLog, stop: Callable[[CancelRun], object]) -> RunStore | None:
         """Return the persistence that records the start; None if the start is not recorded."""
         persistence = event_log.persistence
         if persistence is None or (persistence.journal is None and not persistence.keeps_outcome):
             return None
-        persistence.own.when_asked(stop)
+        persistence.when_asked(stop)
         return persistence
 
 
@@ -166,7 +164,7 @@ class BeginningOnce(Beginning):
             return await Resuming(persistence, None, recovery.image)(event_log, system, stop)
         return await Following(access, run.agent, run.id)(event_log, system, stop)
 
-    async def _take_over(self, persistence: RunPersistence, system: Host) -> Recovery | None:
+    async def _take_over(self, persistence: RunStore, system: Host) -> Recovery | None:
         """Claim the run if no process is running it, so its caller need not wait for `recover()`.
 
         A run on its last attempt waits for its turn in `recover()`.
@@ -224,10 +222,10 @@ class BeginningOnce(Beginning):
         if why_foreign(left, run.app, run.definitions) is not None:
             return False
         recovery = await take_unfinished(
-            RunPersistence(access, self._root, left), self._root, system, sys.maxsize
+            RunStore(access, self._root, left), self._root, system, sys.maxsize
         )
         if recovery is not None:
-            await recovery.persistence.own.give_back()
+            await recovery.persistence.give_back()
         return recovery is None
 
     async def _is_known(self, access: StoreAccess, run: UnfinishedRun) -> bool:
@@ -276,7 +274,7 @@ class Resuming:
 
     def __init__(
         self,
-        persistence: RunPersistence,
+        persistence: RunStore,
         answers: Answers | None,
         image: dict[str, Any] | None = None,
         *,
@@ -292,7 +290,7 @@ class Resuming:
     ) -> RunResult | None:
         persistence, answers = self._persistence, self._answers
         asked = event_log.context.session.to_dict()
-        persistence.own.when_asked(stop)
+        persistence.when_asked(stop)
         image, self._image = self._image, None
         if image is None:
             image = await self._load(system)

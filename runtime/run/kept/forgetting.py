@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from ...data.run_result import RunStatus
 from ...durability.checkpoint import numbered_id, read_checkpoint
 from ...durability.kept_outcome import status_at_end
+from ...durability.lease import Lease
+from ...durability.leases import leases_of
 from ...durability.run_labels import session_text
-from ...durability.run_lease import RunLease
 from ...durability.run_row import read_entry
 from ...durability.store_access import StoreAccess
 from ...durability.store_keys import (
@@ -25,7 +26,6 @@ from ...durability.store_keys import (
     preempt_key,
     session_key,
 )
-from ...durability.unfinished_run import UnfinishedRun
 from ...errors import CheckpointNotFound, RunLost, UsageError
 from ...sessions.turn import Turn
 from ...stores.run_entries import DropEntry, RunQuery
@@ -65,10 +65,10 @@ async def forget_run(
             None, await _removal(access, agent, run_id, checkpoint_id, listed=listed)
         )
         return
-    lease = RunLease(access)
-    # If this process crashes now, others find the run as it was.
-    run = UnfinishedRun(run_id, agent, checkpoint_id, steps=True)
-    if not await lease.take(run, system):
+    leases = leases_of(system)
+    lease = Lease(open_key(agent, run_id), f"run {run_id}", lambda: None)
+    lease.is_unfinished = True  # If this process crashes now, others find the run as it was.
+    if not await leases.take(access, lease):
         if only_failed:
             msg = f"run {run_id!r} was started again."
             raise RunLost(msg, run=run_id)
@@ -82,11 +82,11 @@ async def forget_run(
         ):
             msg = f"run {run_id!r} was started again, and has completed."
             raise RunLost(msg, run=run_id)
-        await lease.write(
-            await _removal(access, agent, run_id, checkpoint_id, listed=listed), "forget"
+        await lease.commit(
+            await _removal(access, agent, run_id, checkpoint_id, listed=listed), then="forget"
         )
     finally:
-        await lease.give_back()
+        await leases.give_back(lease)
 
 
 async def forget_session(access: StoreAccess, system: Host, session_id: str) -> int:

@@ -1,4 +1,4 @@
-"""The stored state of one run: its row, its checkpoints, its journal, and its lease.
+"""One run and its state in a store: its claim, its row, its checkpoints and its journal.
 
 A checkpoint is either a whole image or, if each step is recorded, a position in the journal.
 Related changes are written in one step, under the run's lease: a run that another process has taken
@@ -7,11 +7,13 @@ can no longer write. No step is shown before it is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..agent.invocation import walk
+from ..agent.run_messages import LOST
 from ..agent.tree import Node
 from ..codec.json_values import fits
 from ..data.chat import new_id
@@ -23,8 +25,9 @@ from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .checkpoint import kept_of
 from .image import draw, draw_beginning, rebuild
 from .journal import Journal
+from .lease import Lease
+from .leases import SystemLeases, leases_of
 from .replay import replay
-from .run_lease import RunLease
 from .run_row import RunEnd, RunRow, closed, restated
 from .saves.answer_mark import AnswerMark
 from .saves.ending import write_end
@@ -37,14 +40,17 @@ from .unfinished_run import UnfinishedRun, lost_text
 
 if TYPE_CHECKING:
     from ..actor.host import Host
+    from ..agent.run_messages import CancelRun
     from ..agent.run_state import RunState
+    from ..clock import Clock
+    from ..telemetry.watch import RunWatch
 
-__all__ = ["RunPersistence"]
+__all__ = ["RunStore"]
 
 _LONGEST_FAILURE = 1000
 
 
-class RunPersistence:
+class RunStore:
     """One run and its state in a store."""
 
     __slots__ = (
@@ -52,18 +58,22 @@ class RunPersistence:
         "_covers_journal",
         "_has_progressed",
         "_is_new_context",
+        "_leases",
         "_records",
         "_root",
         "_save_failed",
         "_segments",
         "_slot",
+        "_stop",
         "access",
         "answer_id",
+        "clock",
+        "held",
         "journal",
-        "own",
         "recovered",
         "row",
         "run_id",
+        "watch",
     )
 
     def __init__(self, access: StoreAccess, root: Node, run: UnfinishedRun) -> None:
@@ -84,7 +94,11 @@ class RunPersistence:
         # Whether the run continues with a context other than the stored one.
         self._is_new_context = False
         self._save_failed = False  # whether saving the run was attempted and failed
-        self.own = RunLease(access)
+        self._leases: SystemLeases | None = None
+        self._stop: Callable[[CancelRun], object] | None = None
+        self.held: Lease | None = None  # while this process has the run
+        self.clock: Clock | None = None  # the clock of the system that has taken it
+        self.watch: RunWatch | None = None  # observes the run
 
     @property
     def segments(self) -> Segments:
@@ -120,8 +134,8 @@ class RunPersistence:
         if not await self._take_new(system, [*self._is_new(), row], row):
             self.row.queue(queued=False)
             return False
-        self.own.leaves_unfinished(unfinished=False)
-        self.own.at_leave(partial(self._withdrawn, state))
+        self.leaves_unfinished(unfinished=False)
+        self.at_leave(partial(self._withdrawn, state))
         return True
 
     def _withdrawn(self, state: RunState, why: Exception | None = None) -> list[Write]:
@@ -142,7 +156,7 @@ class RunPersistence:
 
     async def withdraw(self, state: RunState, why: Exception | None) -> None:
         """Withdraw the run from the queue. It does not start."""
-        if self.row.run.queued and self.own.held is not None:
+        if self.row.run.queued and self.held is not None:
             await self._write(self._withdrawn(state, why), "forget")
             self.row.is_open = False
 
@@ -165,13 +179,13 @@ class RunPersistence:
             except BaseException:
                 self.row.queue(queued=True)
                 raise
-            self.row.opened(self.own.clock)
-            self.own.leaves_unfinished(unfinished=self.row.run.steps)
+            self.row.opened(self.clock)
+            self.leaves_unfinished(unfinished=self.row.run.steps)
         elif not await self._take_new(system, writes, row):
             return False
         self._records = 0 if record is None else 1
-        self.own.at_leave(partial(self._left, state))
-        state.context.lease = self.own.held  # everything starts under it from here on
+        self.at_leave(partial(self._left, state))
+        state.context.lease = self.held  # everything starts under it from here on
         return True
 
     def _is_new(self) -> list[Write]:
@@ -186,15 +200,13 @@ class RunPersistence:
         Returns False if the store does.
         """
         try:
-            taken = await self.own.take(
-                self.row.run, system, writes, undo=partial(self._undo, row), key=self.row.key
-            )
+            taken = await self.take(system, writes, undo=partial(self._undo, row))
         except WriteRefused as refused:
             if refused.reason != "value":  # only a value shows that there is a run of that id
                 raise
             return False
         if taken:
-            self.row.opened(self.own.clock)
+            self.row.opened(self.clock)
         return taken
 
     def _left(self, state: RunState) -> list[Write]:
@@ -213,9 +225,102 @@ class RunPersistence:
             Remove(journal_key(self.run_id)),
         ]
 
-    async def take(self, system: Host) -> bool:
-        """Claim this run. Returns False if another run or process has it."""
-        return await self.own.take(self.row.run, system)
+    # --- the claim ---
+
+    async def take(
+        self,
+        system: Host,
+        writes: Sequence[Write] = (),
+        *,
+        undo: Callable[[], Sequence[Write]] | None = None,
+    ) -> bool:
+        """Claim this run, and write, in one step.
+
+        Returns False if another run or process has it. `undo` returns the writes that undo
+        `writes`, if the store's answer is not received.
+        """
+        self._leases, self.clock = leases_of(system), system.clock
+        lease = Lease(self.row.key, f"run {self.run_id}", self._lose, on_stop=self._asked)
+        lease.is_unfinished, lease.undo = self.row.run.steps, undo
+        if not await self._leases.take(self.access, lease, writes):
+            return False
+        self.held, lease.undo = lease, None
+        return True
+
+    async def _take_if(self, system: Host, expected: Sequence[Expect]) -> bool | None:
+        """Claim the run if all expectations hold, in one step if the store supports it.
+
+        Returns None, without claiming it, if one of them does not hold.
+        """
+        fenced = self.access.is_fenced
+        try:
+            if not await self.take(system, expected if fenced else ()):
+                return False
+        except WriteRefused as refused:
+            if refused.reason != "value":
+                raise
+            return None
+        for one in () if fenced else expected:
+            if await self.access.get(one.key) != one.value:
+                await self.give_back()
+                return None
+        return True
+
+    def when_asked(self, stop: Callable[[CancelRun], object]) -> None:
+        """Set the callback for when another process wants the run to end, or may hold it from now
+        on.
+
+        If the claim is already lost, the callback is called at once.
+        """
+        self._stop = stop
+        if self.held is not None and not self.held.is_held:
+            stop(LOST)
+
+    def _asked(self, request: CancelRun) -> None:
+        if self._stop is not None:
+            self._stop(request)
+
+    def _lose(self) -> None:
+        self._asked(LOST)
+
+    @property
+    def attempts(self) -> int:
+        """Return how often the run was taken since a process last released it in good order."""
+        return 0 if self.held is None or self.held.claim is None else self.held.claim.attempts
+
+    def leaves_unfinished(self, *, unfinished: bool) -> None:
+        """Set whether other processes must continue the run when it is released."""
+        if self.held is not None:
+            self.held.is_unfinished = unfinished
+
+    def at_leave(self, writes: Callable[[], Sequence[Write]]) -> None:
+        """Set the writes of the step that releases the unfinished run, such as on system exit."""
+        if self.held is not None:
+            self.held.at_leave = writes
+
+    def commit(self, writes: Sequence[Write], then: Ending = "keep") -> Coroutine[Any, Any, None]:
+        """Write in one step, and only if this process still has the run.
+
+        A run that no other process can have is written without a claim.
+        """
+        writing = (
+            self.access.commit(None, writes)
+            if self.held is None
+            else self.held.commit(writes, then=then)
+        )
+        return writing if self.watch is None else _timed(self.watch, writing)
+
+    async def give_back(self) -> None:
+        """Return the claim."""
+        lease, self.held = self.held, None
+        if lease is not None and self._leases is not None:
+            await self._leases.give_back(lease)
+
+    def abandon(self) -> None:
+        """Return the claim of a run that ended unexpectedly, without waiting."""
+        lease, self.held = self.held, None
+        if lease is not None and self._leases is not None:
+            self._leases.abandon(lease)
 
     # --- continuing ---
 
@@ -228,8 +333,7 @@ class RunPersistence:
         name, content, number = found.name, found.content, found.content["number"]
         self._name(content, name, *kept_of(content))
         self.row.is_known = True
-        taken = await self.own.take_if(
-            self.row.run,
+        taken = await self._take_if(
             system,
             [Expect(name, found.head), Expect(answered_key(content["run"], number))],
         )
@@ -238,9 +342,9 @@ class RunPersistence:
         if taken:
             self._slot.know(number, found.head)
             if content.get("open"):
-                self.row.opened(self.own.clock)
+                self.row.opened(self.clock)
             self._answer = AnswerMark(content["run"], number, self.answer_id)
-            self.own.leaves_unfinished(unfinished=bool(content.get("open")))
+            self.leaves_unfinished(unfinished=bool(content.get("open")))
             return await self._image_of(content)
         if found.number is None:
             raise found.answered()
@@ -296,7 +400,7 @@ class RunPersistence:
         self._segments = None
         self._records, self._covers_journal = 0, False
         await self.take(system)
-        self.own.leaves_unfinished(unfinished=False)
+        self.leaves_unfinished(unfinished=False)
         return image
 
     async def _image_of(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -316,14 +420,14 @@ class RunPersistence:
                 self.journal.know(image, paths)
             else:
                 self.journal.start(draw(state, self._root, paths=paths), paths)
-        state.context.lease = self.own.held
+        state.context.lease = self.held
 
     async def go_on(self, state: RunState) -> None:
         """Store that the run continues.
 
         If each step is recorded, so is this one, and the run can be recovered again.
         """
-        self.row.count(self.row.run.counted(self.own.attempts))
+        self.row.count(self.row.run.counted(self.attempts))
         if self.journal is not None:
             for invocation in () if state.root is None else walk(state.root):
                 self.journal.touch(invocation)
@@ -339,12 +443,12 @@ class RunPersistence:
                 self._answer.claim()
             await self._write([*self._answered(), self._append(record), *self._opening(state)])
             self._records += 1
-            self.row.opened(self.own.clock)
-            self.own.leaves_unfinished(unfinished=True)
-            self.own.at_leave(partial(self._left, state))
+            self.row.opened(self.clock)
+            self.leaves_unfinished(unfinished=True)
+            self.at_leave(partial(self._left, state))
         elif self.keeps_outcome:
             await self._write(self._opening(state))
-            self.row.opened(self.own.clock)
+            self.row.opened(self.clock)
         if self._answer is not None:
             self._answer.claim()
 
@@ -366,7 +470,7 @@ class RunPersistence:
         Returns None if there is nothing to continue.
         """
         self.recovered = True
-        self.row.opened(self.own.clock)
+        self.row.opened(self.clock)
         self._segments = Segments(self.access, known=True)
         if self.journal is None:
             return await self._drained_image()
@@ -420,10 +524,10 @@ class RunPersistence:
         writes = self._answered()
         if record is not None:
             writes.append(self._append(record))
-            is_first = not self._has_progressed and self.row.run.progressed < self.own.attempts > 1
+            is_first = not self._has_progressed and self.row.run.progressed < self.attempts > 1
             if is_first:
-                self.row.progress(self.own.attempts)
-            if is_first or self.row.is_due(self.own.clock):
+                self.row.progress(self.attempts)
+            if is_first or self.row.is_due(self.clock):
                 writes.append(self.row.entry(state, RunStatus.RUNNING, is_open=True))
         elif writes:
             # Its interrupt was answered.
@@ -435,7 +539,7 @@ class RunPersistence:
             self._records += 1
             self._has_progressed = True
             if len(writes) > 1:
-                self.row.opened(self.own.clock)
+                self.row.opened(self.clock)
 
     def not_written(self, state: RunState, step: str, error: Exception) -> None:
         """Record that a step could not be written.
@@ -447,12 +551,12 @@ class RunPersistence:
                 f"{step} could not be written: {text_of(error)}"[:_LONGEST_FAILURE],
                 has_progressed=self._has_progressed,
             )
-            self.own.at_leave(lambda: self._left(state))
+            self.at_leave(lambda: self._left(state))
 
     async def _write(self, writes: Sequence[Write], then: Ending = "keep") -> None:
         """Write in one step, and only if this process still has the run."""
         try:
-            await self.own.write(writes, then)
+            await self.commit(writes, then)
         except WriteRefused as refused:
             if self._answer is not None and self._answer.is_due and refused.key == self._answer.key:
                 msg = (
@@ -512,11 +616,11 @@ class RunPersistence:
         self._slot.saved(checkpoint)
         self._save_failed = False
         if kind == "drained":
-            self.row.opened(self.own.clock)
-            self.own.leaves_unfinished(unfinished=True)
+            self.row.opened(self.clock)
+            self.leaves_unfinished(unfinished=True)
         elif is_over:
             self.row.is_open = False
-            await self.own.give_back()
+            await self.give_back()
 
     # --- the end ---
 
@@ -576,7 +680,7 @@ class RunPersistence:
                 await write_end(
                     self._write, writes, self._slot, self._segments, self.run_id, seconds
                 )
-            elif writes or self.own.held is not None:
+            elif writes or self.held is not None:
                 await self._write(writes, "forget")
             row.is_open = False
         except ValueRefused:
@@ -584,7 +688,7 @@ class RunPersistence:
             raise
         finally:
             if is_over:
-                await self.own.give_back()
+                await self.give_back()
 
     async def _closing(self, state: RunState | None, end: RunEnd | None) -> list[Write]:
         """Return the row of the run that has ended, or of which nothing is left to continue."""
@@ -617,4 +721,10 @@ class RunPersistence:
     @property
     def is_held(self) -> bool:
         """Return whether there is something to write at the end."""
-        return self.own.held is not None or self.row.is_open
+        return self.held is not None or self.row.is_open
+
+
+async def _timed(watch: RunWatch, writing: Coroutine[Any, Any, None]) -> None:
+    began = perf_counter()
+    await writing
+    watch.store_wrote(perf_counter() - began)
