@@ -181,11 +181,11 @@ class _Server:
             "read": self._read,
             "holder": self._holder,
             "keys": self._keys,
+            "run_entry": self._run_entry,
         }
         self._searches: dict[str, Callable[[_Client, Any], object]] = {
             "orphans": self._orphans,
             "prune": self._prune,
-            "run_entry": self._run_entry,
             "run_entries": self._run_entries,
         }
 
@@ -216,6 +216,8 @@ class _Server:
         for operation, answer in zip(reads, answers, strict=True):
             if isinstance(answer, Exception):
                 self._fail(operation, answer)
+            elif operation.name == "run_entry":
+                operation.result = None if answer is None else _entry(answer)
             else:
                 operation.result = answer
         for operation in searches:  # each is alone in its batch
@@ -331,6 +333,9 @@ class _Server:
     def _keys(self, operation: Operation) -> tuple[object, ...]:
         return ("EVAL", KEYS, 0, self._prefix, b"[" + operation.key, behind(operation.key))
 
+    def _run_entry(self, operation: Operation) -> tuple[object, ...]:
+        return ("EVAL", FIND_ENTRY, 0, self._prefix, operation.key)
+
     # ---- searches, in steps
 
     def _orphans(self, client: _Client, operation: Operation) -> list[bytes]:
@@ -350,10 +355,6 @@ class _Server:
                 start = b"(" + last
         found.sort()
         return [key for _attempts, key in found[:limit]]
-
-    def _run_entry(self, client: _Client, operation: Operation) -> EncodedEntry | None:
-        found = client.execute_command("EVAL", FIND_ENTRY, 0, self._prefix, operation.key)
-        return None if found is None else _entry(found)
 
     def _run_entries(self, client: _Client, operation: Operation) -> list[EncodedEntry]:
         query: EncodedQuery = operation.arguments[0]
