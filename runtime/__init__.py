@@ -100,7 +100,7 @@ from .data.interrupt import AddressStep, InterruptContext
 from .data.outcome import Outcome
 from .data.run_info import RunInfo
 from .data.run_result import RunResult, RunStatus
-from .durability.open_mark import UnfinishedRun
+from .durability.unfinished_run import UnfinishedRun
 from .errors import (
     ActorDeadError,
     ActorFailed,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .data.run_info import RunInfo
     from .data.run_result import RunResult
     from .durability.leases import Busy
-    from .durability.open_mark import UnfinishedRun
+    from .durability.unfinished_run import UnfinishedRun
     from .run.kept.kept_runs import StatusLike
     from .run.recovery_loop import RecoveryLoop
     from .run.run import Run

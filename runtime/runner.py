@@ -28,11 +28,11 @@ from .durability.checkpoint import check_checkpoint_id, check_run_id
 from .durability.kept_outcome import seconds_kept
 from .durability.last_lives import last_lives_of
 from .durability.leases import Busy
-from .durability.open_mark import UnfinishedRun, definitions_of, input_mark
-from .durability.persistence import RunPersistence
 from .durability.recovery import Search, find_unfinished, retry_stuck
-from .durability.run_listing import checked_labels
+from .durability.run_labels import checked_labels
+from .durability.run_store import RunStore
 from .durability.store_access import StoreAccess
+from .durability.unfinished_run import UnfinishedRun, definitions_of, input_mark
 from .errors import UsageError
 from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
@@ -297,7 +297,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
         given = AgentInput(
             as_messages(messages), self.streaming if streaming is None else streaming
         )
-        persistence: RunPersistence | None = None
+        persistence: RunStore | None = None
         if self._access is not None or checkpoint_id is not None:
             is_fenced = self._access is not None and self._access.is_fenced
             keep = self._keep if is_fenced else 0.0
@@ -553,7 +553,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
         if self._access is None:
             return self._factory.make(own, _NO_INPUT, None, _no_store, timeout, at_once=True)
         keep, leave = self._keep if self._access.is_fenced else 0.0, self._on_leave(detached=False)
-        persistence = RunPersistence(
+        persistence = RunStore(
             self._access, self._tree, self._factory.unfinished(own, checkpoint_id, keep)
         )
         persistence.answer_id = answers.id
@@ -656,7 +656,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
         return await LoopDoor(system, "retry()").call(continue_it)
 
     def _continued(
-        self, persistence: RunPersistence, opening: Opening, *, start: bool = True
+        self, persistence: RunStore, opening: Opening, *, start: bool = True
     ) -> Run[OutputT_co]:
         """Create a run that continues a stored one. On the loop of its system."""
         context = self._factory.context(None, None, None, run_id=persistence.run_id)
@@ -677,7 +677,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
     ) -> Run[OutputT_co]:
         """Create a run on its last attempt, which is claimed when its turn has come."""
         made = self._continued(
-            RunPersistence(access, self._tree, run),
+            RunStore(access, self._tree, run),
             RecoveringAlone(self._tree, max_attempts),
             start=False,
         )
@@ -729,7 +729,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
         keep: float | None,
         mark: str | None,
         labels: Mapping[str, str],
-    ) -> RunPersistence | None:
+    ) -> RunStore | None:
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
             if self._access is None:
@@ -740,7 +740,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
                 raise UsageError(msg)
         if self._access is None or self.durability == "none":
             return None
-        return RunPersistence(
+        return RunStore(
             self._access,
             self._tree,
             self._factory.unfinished(context, checkpoint_id, keep, mark, labels),

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from offbook.runtime import ActorSystem, SQLiteStore
+from tests.doubles.watched_stores import unfinished
 from tests.soak import FailingStore, Load
 
 SENDERS = 24
@@ -74,7 +75,7 @@ async def soak(path, seconds, seed):
                 await asyncio.sleep(0.001)
             assert stats.actors == 0, f"actors left: {stats}"
             assert asyncio.all_tasks() == tasks
-            assert await store.keys("offbook:open:") == []
+            assert await unfinished(store) == []
             await load.forget_runs()
             assert await store.keys("") == []
             for name, count in load.done.items():

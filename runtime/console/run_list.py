@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from ..data.run_info import RunInfo
 from ..data.run_result import RunStatus
-from ..durability.run_listing import checked_labels, label_text, read_entry, session_text
+from ..durability.run_labels import checked_labels, label_text, session_text
+from ..durability.run_row import read_entry
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import open_key
 from ..durability.store_owner import is_gone

@@ -9,6 +9,9 @@ A step is never shown before it is written. Each module imports only from those 
     replay          rebuilds an image from the records of a journal
     store_keys      the keys that runs and sessions use in a store
     checkpoint      checkpoint ids, and the contents of a checkpoint's bytes
+    unfinished_run  a run that a process has to continue, and which program may do so
+    run_labels      the labels and sessions by which runs are searched
+    rows_as_values  the rows of runs in a store that has no place for them
     store_owner     one system as an owner in one store, and its expiry
     copies          a package: detects held stores and stores of other environments, and moves
                     runs between stores
@@ -17,13 +20,12 @@ A step is never shown before it is written. Each module imports only from those 
     lease           the right to write for a run or a turn, and its loss
     wanted          requests of other processes for runs and turns of this one
     leases          the queue for leases within a system, and their renewal
-    run_lease       the lease of one run
     saves           a package: finds and loads checkpoints, and records that an interrupt was
                     answered
-    open_mark       the mark of an unfinished run
-    run_listing     a run's entry in the store's list of runs
+    run_row         the row of a run, which has its status
     kept_outcome    the stored result of a run, for callers that ask later
-    persistence     the stored state of one run, and when it is written; refuses a second resume
+    run_store       one run and its state in a store: its claim, its row, and when each part is
+                    written; refuses a second resume
     lost_run        the status of a run whose process was lost and that stored nothing after its
                     last save
     answers         distributes the answers of a resume to agents and tool calls

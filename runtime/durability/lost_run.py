@@ -12,30 +12,31 @@ from ..data.run_result import RunResult, RunStatus
 from ..errors import RunLost
 from ..stores.writes import Expect, Put, Write
 from .kept_outcome import pack_outcome
-from .run_listing import restated
+from .run_row import restated
 from .saves.loading import load_image
 from .saves.long_history import Segments
 from .saves.save_slot import SaveSlot
 from .store_keys import answered_key, journal_key
 
 if TYPE_CHECKING:
-    from .persistence import RunPersistence
+    from .run_store import RunStore
 
 __all__ = ["end_lost"]
 
 
-async def end_lost(persistence: RunPersistence) -> None:
+async def end_lost(persistence: RunStore) -> None:
     """Write the status of the run, and return its lease.
 
     A run that was never saved leaves nothing: the next caller that asks for it starts it again.
     """
-    access, run, mark = persistence.access, persistence.mark.run, persistence.mark
+    access, row = persistence.access, persistence.row
+    run = row.run
     saved = (
         await SaveSlot(access, run.checkpoint_id).look()
-        if persistence.journal is None and persistence.keeps_outcome and mark.is_open
+        if persistence.journal is None and persistence.keeps_outcome and row.is_open
         else None
     )
-    if saved is None or saved["run"] != run.id:
+    if saved is None or saved["run"] != run.id or row.stored is None:
         await persistence.finish(unfinished=False)
         return
     number, answered = saved["number"], answered_key(run.id, saved["number"])
@@ -55,14 +56,11 @@ async def end_lost(persistence: RunPersistence) -> None:
     writes: list[Write] = [
         *([Expect(answered)] if waits else []),
         Put(journal_key(run.id), packed, None if waits else run.keep),
-        *await restated(
-            access, run, result.status, error, waits_for=result.interrupts, save=number
-        ),
-        *mark.remove(),
+        restated(row.stored, run, result.status, error, waits_for=result.interrupts, save=number),
     ]
-    await persistence.own.write(writes, "forget")
-    mark.is_open = False
-    await persistence.own.give_back()
+    await persistence.commit(writes, "forget")
+    row.is_open = False
+    await persistence.give_back()
 
 
 def _waiting(image: dict[str, Any], agent: str, run_id: str) -> RunResult:

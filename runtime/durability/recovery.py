@@ -11,25 +11,24 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..codec.packing import pack, unpack
 from ..data.run_result import RunStatus
-from ..errors import CheckpointError, ResumeError, UsageError, WriteRefused
+from ..errors import CheckpointError, ResumeError, UsageError
 from ..log import loggers
-from ..stores.writes import Expect, Put, Remove
 from .image import check_image
 from .last_lives import last_lives_of
 from .leases import leases_of
 from .lost_run import end_lost
-from .open_mark import OpenMark, UnfinishedRun, read_mark, why_foreign
-from .persistence import RunPersistence
-from .run_listing import restated
+from .run_row import read_run, restated
+from .run_store import RunStore
 from .saves.save_slot import SaveSlot
 from .store_access import StoreAccess
-from .store_keys import open_key, open_prefix, stuck_key, stuck_prefix
+from .store_keys import open_key, open_prefix
+from .unfinished_run import UnfinishedRun, why_foreign
 
 if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.tree import Node
+    from ..stores.run_entries import RunEntry
 
 __all__ = [
     "Found",
@@ -38,7 +37,6 @@ __all__ = [
     "find_unfinished",
     "is_beyond_recovery",
     "retry_stuck",
-    "stuck_run",
     "stuck_runs",
     "take_unfinished",
 ]
@@ -51,7 +49,7 @@ _AT_ONCE: Final = 200
 class Recovery(NamedTuple):
     """A run that this process has taken, and the image from which it continues."""
 
-    persistence: RunPersistence
+    persistence: RunStore
     image: dict[str, Any]
 
 
@@ -126,7 +124,7 @@ async def find_unfinished(access: StoreAccess, root: Node, system: Host, search:
                 raise problem  # noqa: TRY301 -- the error as it would be without the others
     except BaseException:
         for recovery in found.taken:
-            recovery.persistence.own.abandon()  # another process may continue it
+            recovery.persistence.abandon()  # another process may continue it
         raise
     found.taken.sort(key=lambda recovery: recovery.persistence.run_id)
     return found
@@ -135,7 +133,7 @@ async def find_unfinished(access: StoreAccess, root: Node, system: Host, search:
 async def _orphans(
     access: StoreAccess, prefix: str, search: Search, found: Found
 ) -> AsyncIterator[list[str]]:
-    """Yield the marks of runs without a process, in batches, until enough are found.
+    """Yield the claims of runs without a process, in batches, until enough are found.
 
     Runs that cannot be continued stay first in the store, and must not hide the others.
     """
@@ -159,10 +157,10 @@ async def _claim(
     """Claim a run, unless another process has it, or there is nothing to continue."""
     run_id = key.removeprefix(open_prefix(root.name))
     try:
-        mark = await access.get(key)
-        if mark is None:
+        row = await access.row(root.name, run_id)
+        if row is None or not row.claim:
             return
-        run = read_mark(root.name, run_id, mark)
+        run = read_run(row)
         if search.leaves_alone(run) or (search.where is not None and not search.where(run)):
             return
         if run.app is None and search.app is not None:
@@ -172,7 +170,7 @@ async def _claim(
                 found.last_lives.append(run)
             return
         recovery = await take_unfinished(
-            RunPersistence(access, root, run), root, system, search.max_attempts
+            RunStore(access, root, run), root, system, search.max_attempts
         )
         if recovery is not None:
             found.taken.append(recovery)
@@ -183,7 +181,7 @@ async def _claim(
 
 
 async def take_unfinished(
-    persistence: RunPersistence, root: Node, system: Host, max_attempts: int
+    persistence: RunStore, root: Node, system: Host, max_attempts: int
 ) -> Recovery | None:
     """Take one run.
 
@@ -193,24 +191,23 @@ async def take_unfinished(
     if not await persistence.take(system):
         return None
     try:
-        mark = await persistence.access.get(open_key(root.name, persistence.run_id))
-        if mark is None:
+        row = await persistence.access.row(root.name, persistence.run_id)
+        if row is None or not row.claim:
             # The process that had the run has just finished it, and its writes stay.
-            await persistence.own.give_back()
+            await persistence.give_back()
             return None
-        found = read_mark(root.name, persistence.run_id, mark)
-        persistence.mark.trace_before = found.trace
-        if found.counted(persistence.own.attempts) + found.unwritten > max_attempts:
-            await _set_aside(persistence, mark, found)
+        found = read_run(row)
+        if found.counted(persistence.attempts) + found.unwritten > max_attempts:
+            await _set_aside(persistence, row, found)
             return None
-        persistence.mark.know_failures(found)
+        persistence.row.know(row, found)
         image = await persistence.read_unfinished()
         if image is not None:
             check_image(image, root)
             return Recovery(persistence, image)
         await end_lost(persistence)
     except BaseException:
-        await persistence.own.give_back()
+        await persistence.give_back()
         raise
     return None
 
@@ -230,18 +227,13 @@ async def is_beyond_recovery(access: StoreAccess, run: UnfinishedRun) -> bool:
     return last is None or last["run"] != run.id or not last.get("open")
 
 
-async def _set_aside(persistence: RunPersistence, mark: bytes, found: UnfinishedRun) -> None:
+async def _set_aside(persistence: RunStore, row: RunEntry, found: UnfinishedRun) -> None:
     """Mark a run as stuck, because it crashed too many processes or a step cannot be written."""
-    run = persistence.mark.run.replace(
-        attempts=found.counted(persistence.own.attempts) - 1 + found.unwritten
+    run = persistence.row.run.replace(
+        attempts=found.counted(persistence.attempts) - 1 + found.unwritten
     )
-    said = pack({"mark": mark, "attempts": run.attempts})
-    listed = await restated(persistence.access, run, RunStatus.STUCK, found.failure)
-    await persistence.own.write(
-        [Put(stuck_key(run.agent, run.id), said), Remove(open_key(run.agent, run.id)), *listed],
-        "forget",
-    )
-    await persistence.own.give_back()
+    await persistence.commit([restated(row, run, RunStatus.STUCK, found.failure)], "forget")
+    await persistence.give_back()
     if found.unwritten:
         loggers.durability.error(
             "Run %s of %s is set aside, because %s. It was tried %d times; retry(%r) tries "
@@ -265,66 +257,42 @@ async def _set_aside(persistence: RunPersistence, mark: bytes, found: Unfinished
 
 async def stuck_runs(access: StoreAccess, agent_name: str) -> list[UnfinishedRun]:
     """Return the stuck runs of that agent."""
-    prefix = stuck_prefix(agent_name)
-    runs = []
-    for key in await access.keys(prefix):
-        run = await stuck_run(access, agent_name, key[len(prefix) :])
-        if run is not None:
-            runs.append(run)
-    return runs
-
-
-async def stuck_run(access: StoreAccess, agent_name: str, run_id: str) -> UnfinishedRun | None:
-    """Return a stuck run of that agent; None if it is not stuck."""
-    data = await access.get(stuck_key(agent_name, run_id))
-    if data is None:
-        return None
-    said = unpack(data)
-    return read_mark(agent_name, run_id, said["mark"]).replace(attempts=said["attempts"])
+    return sorted(map(read_run, await access.stuck_rows(agent_name)), key=lambda run: run.id)
 
 
 async def retry_stuck(
     access: StoreAccess, root: Node, system: Host, run_id: str, app: str | None = None
 ) -> Recovery:
     """Take a stuck run, and reset its count of attempts."""
-    key = stuck_key(root.name, run_id)
-    data = await access.get(key)
-    if data is None:
+    row = await access.row(root.name, run_id)
+    if row is None or row.status != RunStatus.STUCK.value:
         msg = (
             f"the store has no stuck run {run_id!r} of agent {root.name!r}. retry() is for runs "
             "whose status is stuck; stuck() lists them."
         )
         raise ResumeError(msg, run=run_id)
-    run = read_mark(root.name, run_id, unpack(data)["mark"]).replace(
-        attempts=0,
-        unwritten=0,
-        failure=None,
-        progressed=0,
-    )
+    run = read_run(row).replace(attempts=0, unwritten=0, failure=None, progressed=0)
     if run.app is not None and run.app != app:
         msg = (
             f"retry({run_id!r}): {why_foreign(run, app, None)}. Retry it with a Runner of that app."
         )
         raise UsageError(msg, run=run_id)
-    persistence = RunPersistence(access, root, run)
-    try:
-        taken = await persistence.own.take(
-            run, system, [Expect(key, data), Remove(key), OpenMark(run).put()]
-        )
-    except WriteRefused as refused:
-        if refused.reason != "value":
-            raise
-        msg = f"run {run_id!r} was just retried by another process. Call attach() to follow it."
-        raise ResumeError(msg, run=run_id) from refused
-    if not taken:
+    persistence = RunStore(access, root, run)
+    if not await persistence.take(system):
         msg = f"run {run_id!r} is already running in another process. Call attach() to follow it."
         raise ResumeError(msg, run=run_id)
     try:
+        # Another process may have retried it before this one has taken it.
+        row = await access.row(root.name, run_id)
+        if row is None or row.status != RunStatus.STUCK.value:
+            msg = f"run {run_id!r} was just retried by another process. Call attach() to follow it."
+            raise ResumeError(msg, run=run_id)  # noqa: TRY301 -- it is given back, as on any error
+        persistence.row.know(row, run)
         image = await persistence.read_unfinished()
         if image is not None:
             check_image(image, root)
     except BaseException:
-        await persistence.own.give_back()
+        await persistence.give_back()
         raise
     if image is None:
         await persistence.finish(unfinished=False)

@@ -9,19 +9,30 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakKeyDictionary, ref
 
+from ..data.run_result import RunStatus
 from ..errors import CheckpointError, StoreError, UsageError, WriteRefused, text_of
 from ..log import loggers
 from ..stores import Append, MemoryStore, PostgresStore, Put, RedisStore, Remove, SQLiteStore
 from ..stores.marks import HELD
-from ..stores.run_entries import DropEntry, RunEntry, RunQuery
+from ..stores.run_entries import DropEntry, ExpectEntry, RunEntry, RunQuery
 from ..stores.watching import Watch
 from ..stores.writes import Claim, Ending, Expect, Write
 from ..tasks import all_at_once
 from .copies.store_marks import refusal
-from .store_keys import PREEMPT, RESERVED, session_key
+from .rows_as_values import as_values, read_value
+from .store_keys import (
+    PREEMPT,
+    RESERVED,
+    journal_key,
+    open_key,
+    session_key,
+    stuck_key,
+    stuck_prefix,
+)
 from .store_owner import is_gone
 
 __all__ = ["StoreAccess"]
@@ -38,6 +49,7 @@ _ANSWER_SECONDS: Final = 60.0
 Without this limit, a run could wait for it forever.
 """
 
+_PAGE: Final = 1_000
 _OURS: Final = (MemoryStore, SQLiteStore, RedisStore, PostgresStore)
 
 _LEAST: Final = ("get", "set")
@@ -119,8 +131,8 @@ class StoreAccess:
                 f"no {', '.join(_missing(self.store, _LIST))}. Pass "
                 "SQLiteStore('runs.db'), RedisStore(url), PostgresStore(dsn) or "
                 "MemoryStore(), or add these methods as offbook.runtime.stores.ListsRuns "
-                "describes them: claim() and commit() then receive RunEntry and DropEntry, "
-                "and write them in the same step as the rest."
+                "describes them: claim() and commit() then receive RunEntry, DropEntry and "
+                "ExpectEntry, and handle them in the same step as the rest."
             )
             raise UsageError(msg)
 
@@ -168,6 +180,49 @@ class StoreAccess:
 
     async def run_entries(self, query: RunQuery) -> list[RunEntry]:
         return list(await self._do(self.store.run_entries, query))
+
+    async def row(self, agent: str, run_id: str) -> RunEntry | None:
+        """Return the row of a run of that agent; in a store without rows, if it is unfinished or
+        stuck.
+        """
+        if self.lists_runs:
+            row = await self.run_entry(run_id)
+            if row is not None and row.claim:
+                # A row keeps the first agent, also if another agent uses the id of an ended run.
+                return row.replace(agent=agent) if row.claim == open_key(agent, run_id) else None
+            return None if row is None or row.agent != agent else row
+        if self.is_fenced:
+            for key in (open_key(agent, run_id), stuck_key(agent, run_id)):
+                value = await self.get(key)
+                if value is not None:
+                    return read_value(key, value)
+        return None
+
+    async def row_and_outcome(
+        self, agent: str, run_id: str
+    ) -> tuple[RunEntry | None, bytes | None]:
+        """Return that row, and the stored result, concurrently if the store is slow."""
+        if self.answers_at_once:
+            return await self.row(agent, run_id), await self.get(journal_key(run_id))
+        found: tuple[Any, ...] = tuple(
+            await all_at_once((self.row(agent, run_id), self.get(journal_key(run_id))), "the store")
+        )
+        return found[0], found[1]
+
+    async def stuck_rows(self, agent: str) -> list[RunEntry]:
+        """Return the rows of the stuck runs of that agent."""
+        if not self.lists_runs:
+            keys = await self.keys(stuck_prefix(agent))
+            values = [(key, await self.get(key)) for key in keys]
+            return [read_value(key, value) for key, value in values if value is not None]
+        rows: list[RunEntry] = []
+        query = RunQuery((RunStatus.STUCK.value,), agent, limit=_PAGE)
+        while page := await self.run_entries(query):
+            rows += page
+            if len(page) < _PAGE:
+                break
+            query = replace(query, after=page[-1].key)
+        return rows
 
     def watch(self, keys: Sequence[str], changed: Callable[[], None]) -> Watch | None:
         """Watch for changes of these keys. None: this store cannot report changes."""
@@ -227,7 +282,9 @@ class StoreAccess:
                 await self.commit(claim, writes)
             return claim
         while True:
-            taken: Claim | None = await self._do(self._owners.claim, key, owner, writes)
+            taken: Claim | None = await self._do(
+                self._owners.claim, key, owner, self._as_stored(writes)
+            )
             if taken is not None:
                 return taken
             holder = await self._do(self._owners.holder, key)
@@ -239,10 +296,13 @@ class StoreAccess:
         self, claim: Claim | None, writes: Sequence[Write], *, then: Ending = "keep"
     ) -> Coroutine[Any, Any, None]:
         return (
-            self._do(self.store.commit, claim, writes, then=then)
+            self._do(self.store.commit, claim, self._as_stored(writes), then=then)
             if self.is_fenced
             else self._commit_unfenced(claim, writes, then)
         )
+
+    def _as_stored(self, writes: Sequence[Write]) -> Sequence[Write]:
+        return writes if self.lists_runs else as_values(writes)
 
     async def _commit_unfenced(
         self, claim: Claim | None, writes: Sequence[Write], then: Ending
@@ -263,8 +323,8 @@ class StoreAccess:
                 await self.delete(write.key)
             case Append():
                 await self._do(self.store.append, write.key, list(write.records))
-            case RunEntry() | DropEntry():
-                pass  # only a fenced store lists its runs
+            case RunEntry() | DropEntry() | ExpectEntry():
+                pass  # only a fenced store can be searched for runs
             case Expect():
                 if (await self.get(write.key) or None) != write.value:
                     msg = (

@@ -25,6 +25,7 @@ __all__ = [
     "stop_key",
     "stop_prefix",
     "stuck_key",
+    "stuck_of",
     "stuck_prefix",
 ]
 
@@ -74,21 +75,26 @@ def open_prefix(agent_name: str) -> str:
 
 
 def open_key(agent_name: str, run_id: str) -> str:
-    """Return the key that exists while a run is unfinished.
+    """Return the key that the owner that works on a run has claimed.
 
-    The owner that works on the run has claimed this key.
+    In a store without rows of runs, it has a value while the run is unfinished.
     """
     return open_prefix(agent_name) + run_id
 
 
 def stuck_prefix(agent_name: str) -> str:
-    """Return the key prefix of an agent's stuck runs."""
+    """Return the key prefix of an agent's stuck runs, in a store without rows of runs."""
     return f"{RESERVED}stuck:{len(agent_name)}:{agent_name}:"
 
 
 def stuck_key(agent_name: str, run_id: str) -> str:
-    """Return the key that exists while a run is stuck."""
+    """Return the key that exists while a run is stuck, in a store without rows of runs."""
     return stuck_prefix(agent_name) + run_id
+
+
+def stuck_of(claim: str) -> str:
+    """Return that key for a run whose owner claims `claim`."""
+    return f"{RESERVED}stuck:{claim.removeprefix(f'{RESERVED}open:')}"
 
 
 def session_key(session_id: str) -> str:

@@ -24,7 +24,7 @@ from ..data.interrupt import InterruptContext, Pending
 from ..data.outcome import EXITED, Outcome
 from ..durability.image import draw
 from ..durability.kept_outcome import pack_outcome
-from ..durability.run_listing import RunEnd
+from ..durability.run_row import RunEnd
 from ..errors import AgentError, CheckpointError, OffbookError, RunLost, text_of
 from ..log import loggers, work_for
 from ..maybe_await import begun
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..actor.host import Host
     from ..agent.invocation import Assignment, Invocation
     from ..data.agent_input import AgentInput
-    from ..durability.persistence import RunPersistence
+    from ..durability.run_store import RunStore
 
 __all__ = ["EventLog"]
 
@@ -50,7 +50,7 @@ class EventLog(RunState):
     __slots__ = ("deferred", "persistence", "record", "unshown", "unwritten")
 
     def __init__(
-        self, run_input: AgentInput, record: RunRecord, persistence: RunPersistence | None
+        self, run_input: AgentInput, record: RunRecord, persistence: RunStore | None
     ) -> None:
         RunState.__init__(self, record.context, run_input)
         self.record = record
@@ -80,9 +80,9 @@ class EventLog(RunState):
             return
         trace = watch.begin(self.input)
         if persistence is not None:
-            persistence.own.watch = watch
+            persistence.watch = watch
             if trace is not None:
-                persistence.mark.note_trace(trace)
+                persistence.row.note_trace(trace)
             if watch.meters:
                 watched_system(system).waits_in(persistence.access)
 
@@ -91,7 +91,7 @@ class EventLog(RunState):
         watch, persistence = self.context.watch, self.persistence
         assert watch is not None
         recovered = persistence is not None and persistence.recovered
-        before = None if persistence is None else persistence.mark.trace_before
+        before = None if persistence is None else persistence.row.trace_before
         watch.play(before, recovered=recovered, resumed=self.root is not None and not recovered)
 
     async def give_back(self) -> None:
@@ -105,7 +105,7 @@ class EventLog(RunState):
                     self.context.run_id,
                     error,
                 )
-            await self.persistence.own.give_back()
+            await self.persistence.give_back()
         if self.record.turn is not None:
             await self.record.turn.release()
 
@@ -391,7 +391,7 @@ class EventLog(RunState):
         persistence, result = self.persistence, self.record.make_result(outcome, more)
         if not packed or persistence is None or not persistence.keeps_outcome:
             return RunEnd(result, None)
-        run = persistence.mark.run
+        run = persistence.row.run
         return RunEnd(
             result,
             pack_outcome(result, run.agent, run.input, journaled=persistence.journal is not None),

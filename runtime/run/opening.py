@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from ..agent.invocation import walk
 from ..agent.run_messages import CancelRun
 from ..data.agent_input import AgentInput
-from ..data.run_result import RunResult
+from ..data.run_result import RunResult, RunStatus
 from ..durability.answers import Answers
 from ..durability.kept_outcome import belongs_to
 from ..durability.last_lives import last_lives_of
-from ..durability.open_mark import UnfinishedRun, read_mark, why_foreign
-from ..durability.persistence import RunPersistence
-from ..durability.recovery import Recovery, Search, is_beyond_recovery, stuck_run, take_unfinished
+from ..durability.recovery import Recovery, Search, is_beyond_recovery, take_unfinished
+from ..durability.run_row import read_run
+from ..durability.run_store import RunStore
 from ..durability.store_access import StoreAccess
-from ..durability.store_keys import journal_key, open_key
+from ..durability.store_keys import open_key
+from ..durability.unfinished_run import UnfinishedRun, why_foreign
 from ..errors import ResumeError, UsageError
 from ..sessions.turn import Turn
 from .follow.following import Following, pause, show_recorded, wait_until_written
@@ -89,14 +90,12 @@ class Beginning:
             raise _begun_already(event_log)
         event_log.record.accept()
 
-    def _written(
-        self, event_log: EventLog, stop: Callable[[CancelRun], object]
-    ) -> RunPersistence | None:
+    def _written(self, event_log: EventLog, stop: Callable[[CancelRun], object]) -> RunStore | None:
         """Return the persistence that records the start; None if the start is not recorded."""
         persistence = event_log.persistence
         if persistence is None or (persistence.journal is None and not persistence.keeps_outcome):
             return None
-        persistence.own.when_asked(stop)
+        persistence.when_asked(stop)
         return persistence
 
 
@@ -146,7 +145,7 @@ class BeginningOnce(Beginning):
             return None
         persistence = event_log.persistence
         assert persistence is not None
-        run, access = persistence.mark.run, persistence.access
+        run, access = persistence.row.run, persistence.access
         await wait_until_written(system, access, run.agent, run.id)
         await self._check(access, run)
         # For its turn, and received the session's earlier messages.
@@ -165,17 +164,21 @@ class BeginningOnce(Beginning):
             return await Resuming(persistence, None, recovery.image)(event_log, system, stop)
         return await Following(access, run.agent, run.id)(event_log, system, stop)
 
-    async def _take_over(self, persistence: RunPersistence, system: Host) -> Recovery | None:
+    async def _take_over(self, persistence: RunStore, system: Host) -> Recovery | None:
         """Claim the run if no process is running it, so its caller need not wait for `recover()`.
 
         A run on its last attempt waits for its turn in `recover()`.
         """
-        access, run = persistence.access, persistence.mark.run
-        mark = await access.get(open_key(run.agent, run.id))
-        if mark is None or await access.holder(open_key(run.agent, run.id)) is not None:
+        access, run = persistence.access, persistence.row.run
+        row = await access.row(run.agent, run.id)
+        if (
+            row is None
+            or not row.claim
+            or await access.holder(open_key(run.agent, run.id)) is not None
+        ):
             return None
         search = Search(self._rules.max_attempts)
-        if not (left := read_mark(run.agent, run.id, mark)).steps or search.is_last_life(left):
+        if not (left := read_run(row)).steps or search.is_last_life(left):
             return None
         if self._rules.is_pinned and left.version != run.version:
             return None  # a process of that version continues it; here it is followed
@@ -190,7 +193,7 @@ class BeginningOnce(Beginning):
         persistence, turn = event_log.persistence, event_log.record.turn
         assert persistence is not None
         if turn is not None:
-            if await self._is_known(persistence.access, persistence.mark.run):
+            if await self._is_known(persistence.access, persistence.row.run):
                 return False
             try:
                 await turn.begin(
@@ -209,33 +212,35 @@ class BeginningOnce(Beginning):
 
         Returns True if they were removed.
         """
-        mark = await access.get(open_key(run.agent, run.id))
-        if mark is None or not await is_beyond_recovery(
-            access, left := read_mark(run.agent, run.id, mark)
+        row = await access.row(run.agent, run.id)
+        if (
+            row is None
+            or not row.claim
+            or not await is_beyond_recovery(access, left := read_run(row))
         ):
             return False
         if why_foreign(left, run.app, run.definitions) is not None:
             return False
         recovery = await take_unfinished(
-            RunPersistence(access, self._root, left), self._root, system, sys.maxsize
+            RunStore(access, self._root, left), self._root, system, sys.maxsize
         )
         if recovery is not None:
-            await recovery.persistence.own.give_back()
+            await recovery.persistence.give_back()
         return recovery is None
 
     async def _is_known(self, access: StoreAccess, run: UnfinishedRun) -> bool:
         """Return True if the run was certainly started: then it need not wait for a turn."""
-        ended, mark = await access.get_both(journal_key(run.id), open_key(run.agent, run.id))
-        return bool(ended) or mark is not None
+        row, ended = await access.row_and_outcome(run.agent, run.id)
+        return bool(ended) or (row is not None and row.claim != "")
 
     async def _check(self, access: StoreAccess, run: UnfinishedRun) -> None:
         """Raise if the id belongs to a run of another agent, or with other input."""
-        ended, mark = await access.get_both(journal_key(run.id), open_key(run.agent, run.id))
-        if await stuck_run(access, run.agent, run.id) is not None:
+        row, ended = await access.row_and_outcome(run.agent, run.id)
+        if row is not None and row.status == RunStatus.STUCK.value:
             return  # reported by the following that comes next
         agent, asked = belongs_to(ended) if ended else (run.agent, None)
-        if mark is not None:
-            asked = read_mark(run.agent, run.id, mark).input
+        if row is not None and row.claim:
+            asked = read_run(row).input
         elif not ended:
             agent = None  # there is a journal, and it is not this agent's
         if agent != run.agent:
@@ -269,7 +274,7 @@ class Resuming:
 
     def __init__(
         self,
-        persistence: RunPersistence,
+        persistence: RunStore,
         answers: Answers | None,
         image: dict[str, Any] | None = None,
         *,
@@ -285,13 +290,13 @@ class Resuming:
     ) -> RunResult | None:
         persistence, answers = self._persistence, self._answers
         asked = event_log.context.session.to_dict()
-        persistence.own.when_asked(stop)
+        persistence.when_asked(stop)
         image, self._image = self._image, None
         if image is None:
             image = await self._load(system)
         if image is None:
             return await Following(
-                persistence.access, persistence.mark.run.agent, persistence.run_id
+                persistence.access, persistence.row.run.agent, persistence.run_id
             )(event_log, system, stop)
         persistence.restore(image, event_log)
         if event_log.record.live is not None:

@@ -24,9 +24,9 @@ from ..agent.tree import Node
 from ..codec.kept_values import check_values
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, new_id
-from ..durability.open_mark import UnfinishedRun, definitions_of
-from ..durability.persistence import RunPersistence
+from ..durability.run_store import RunStore
 from ..durability.store_access import StoreAccess
+from ..durability.unfinished_run import UnfinishedRun, definitions_of
 from ..errors import UsageError
 from ..system.loop_door import LoopDoor, refuse_trio, running_loop
 from ..system.spawning import spawn_inner
@@ -184,7 +184,7 @@ class RunFactory:
         self,
         context: RunContext,
         given: AgentInput,
-        persistence: RunPersistence | None,
+        persistence: RunStore | None,
         opening: Opening | None,
         timeout: float | None,
         turn: Turn | None = None,
@@ -205,7 +205,7 @@ class RunFactory:
             record.turn = turn
             record.when_finished(turn.abandon)
         if persistence is not None and opening is not None:
-            record.when_finished(persistence.own.abandon)
+            record.when_finished(persistence.abandon)
         if on_leave is _STAYS:
             record.never_waits()
         run = Run(self, (EventLog(given, record, persistence), opening, timeout), on_leave)

@@ -12,7 +12,7 @@ from ..agent.history import HistoryPolicy, HistoryRewriter
 from ..agent.hooks import RunHooks
 from ..agent.options import OptionsLike
 from ..data.chat import Message
-from ..durability.open_mark import UnfinishedRun
+from ..durability.unfinished_run import UnfinishedRun
 
 __all__ = ["Given", "ResumeOptions", "RunOptions", "RunnerOptions", "SearchOptions", "TurnOptions"]
 

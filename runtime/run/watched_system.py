@@ -13,7 +13,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Final
 from weakref import ref
 
-from ..durability.run_listing import read_entry
+from ..durability.run_row import read_entry
 from ..errors import OffbookError
 from ..log import loggers
 from ..stores.run_entries import RunQuery

@@ -1,11 +1,11 @@
 """Stores: the storage backends for runs and sessions, behind one protocol.
 
-    run_entries                         the entries of the list of runs, and its queries
+    run_entries                         the rows of runs, and queries on them
     writes                              the writes of one step, and claims
     marks                               the marks that hold a store or bind it to an environment
     protocol                            the protocols of a store
     arguments                           validation of the methods' arguments
-    memory_entries                      the list of runs of the memory store
+    memory_entries                      the rows of runs of the memory store
     memory                              the store in the memory of this process
     risks                               warnings about server settings that can lose data
     forks                               handling of connections when the process is forked
@@ -25,7 +25,7 @@ from .memory import MemoryStore
 from .postgres import PostgresStore
 from .protocol import JournalStore, ListsRuns, Store
 from .redis import RedisStore
-from .run_entries import DropEntry, RunEntry, RunQuery
+from .run_entries import DropEntry, ExpectEntry, RunEntry, RunQuery
 from .sqlite import SQLiteStore
 from .watching import Watch, Watches
 from .writes import Append, Claim, Expect, Put, Remove
@@ -36,6 +36,7 @@ __all__ = [
     "DropEntry",
     "EncryptedStore",
     "Expect",
+    "ExpectEntry",
     "JournalStore",
     "ListsRuns",
     "MemoryStore",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..errors import UsageError
-from .run_entries import DropEntry, RunEntry, entry_size
+from .run_entries import DropEntry, ExpectEntry, RunEntry, entry_size
 from .writes import Append, Expect, Put, Remove, Write
 
 __all__ = [
@@ -137,7 +137,7 @@ def checked_writes(call: str, writes: Sequence[Write]) -> int:
         if kind not in _WRITES:
             msg = (
                 f"{call}: writes[{index}] is a {kind.__name__}; give Put, Remove, Append, "
-                "Expect, RunEntry or DropEntry."
+                "Expect, RunEntry, DropEntry or ExpectEntry."
             )
             raise UsageError(msg)
         key = write.key
@@ -166,6 +166,8 @@ def checked_writes(call: str, writes: Sequence[Write]) -> int:
                 count(call, write.after)
         elif type(write) is RunEntry:
             size += entry_size(call, write)
+        elif type(write) is ExpectEntry:
+            size += 0 if write.entry is None else entry_size(call, write.entry)
         elif type(write) is Expect and write.value is not None:
             value_bytes(call, write.value, name=f"writes[{index}].value")
         index += 1  # noqa: SIM113 -- a count that is seldom needed
@@ -173,7 +175,7 @@ def checked_writes(call: str, writes: Sequence[Write]) -> int:
 
 
 _SURELY_SHORT: Final = LONGEST_KEY // 4  # characters of at most four bytes each
-_WRITES: Final = frozenset((Put, Remove, Append, Expect, RunEntry, DropEntry))
+_WRITES: Final = frozenset((Put, Remove, Append, Expect, RunEntry, DropEntry, ExpectEntry))
 
 
 def is_plain_function(given: object) -> bool:

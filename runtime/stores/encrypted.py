@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
+from ..codec.packing import pack, unpack
 from ..errors import StoreError, UsageError
 from ..unpicklable import Unpicklable
 from .marks import MARKS
 from .protocol import JournalStore, ListsRuns
-from .run_entries import RunEntry, RunQuery
+from .run_entries import ExpectEntry, RunEntry, RunQuery
 from .writes import Append, Claim, Ending, Expect, Put, Write
 
 __all__ = ["EncryptedStore", "encrypted"]
@@ -97,7 +98,7 @@ class _Ciphers:
         if not keys:
             msg = "encrypted(keys=[]): give one key or more, the one to encrypt with first."
             raise UsageError(msg)
-        self._accept_plain = accept_plain
+        self.accepts_plain = accept_plain
         self._invalid = InvalidTag
         self._by_id: dict[bytes, Any] = {}
         for key in map(_key_bytes, keys):
@@ -110,7 +111,7 @@ class _Ciphers:
     @property
     def may_differ(self) -> bool:
         """True if stored data may differ from what `encrypt` returns for the same value."""
-        return self._accept_plain or len(self._by_id) > 1
+        return self.accepts_plain or len(self._by_id) > 1
 
     def encrypt(self, kind: bytes, key: str, data: bytes) -> bytes:
         """Encrypt `data`, prefixed with a byte: some versions of the package refuse empty data."""
@@ -121,7 +122,7 @@ class _Ciphers:
 
     def decrypt(self, kind: bytes, key: str, data: bytes) -> bytes:
         if data[: len(_MAGIC)] != _MAGIC:
-            if self._accept_plain:
+            if self.accepts_plain:
                 return data
             msg = (
                 f"what is stored under {key!r} is not encrypted: if it was written before the "
@@ -151,6 +152,15 @@ class _Ciphers:
 _VALUE: Final = b"value"
 _RECORD: Final = b"record"
 _ENTRY: Final = b"entry"
+_SECRET: Final = (
+    "last_agent",
+    "error",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "requests",
+)
+"""The columns of an entry that are encrypted: the wrapped store has them empty."""
 
 
 class EncryptedStore(Unpicklable):
@@ -276,8 +286,33 @@ class EncryptedStore(Unpicklable):
         if type(write) is Append:
             return write.replace(records=tuple(self._records(write.key, write.records)))
         if type(write) is RunEntry:
-            return write.replace(value=self._ciphers.encrypt(_ENTRY, write.key, write.value))
+            return self._sealed_entry(write)
+        if type(write) is ExpectEntry and write.entry is not None:
+            return write.replace(entry=self._sealed_entry(write.entry))
         return write
+
+    def _sealed_entry(self, entry: RunEntry) -> RunEntry:
+        """Move the columns that nobody may read into the value, and encrypt that."""
+        if type(entry.value) is not bytes:
+            return entry  # the store refuses it
+        whole = pack([entry.value, *(getattr(entry, name) for name in _SECRET)])
+        value = self._ciphers.encrypt(_ENTRY, entry.key, whole)
+        return RunEntry(
+            entry.key,
+            entry.agent,
+            entry.session,
+            entry.status,
+            entry.started,
+            entry.labels,
+            value,
+            entry.seconds,
+            entry.claim,
+            entry.checkpoint,
+            updated=entry.updated,
+            ended=entry.ended,
+            attempts=entry.attempts,
+            steps=entry.steps,
+        )
 
     async def _expect(self, write: Expect) -> Expect:
         """Return the expectation that the wrapped store compares.
@@ -305,7 +340,10 @@ class _ListingStore(EncryptedStore):
         return [self._entry(found) for found in await self.store.run_entries(query)]
 
     def _entry(self, found: RunEntry) -> RunEntry:
-        return found.replace(value=self._ciphers.decrypt(_ENTRY, found.key, found.value))
+        if found.value[: len(_MAGIC)] != _MAGIC and self._ciphers.accepts_plain:
+            return found
+        value, *secret = unpack(self._ciphers.decrypt(_ENTRY, found.key, found.value))
+        return found.replace(value=value, **dict(zip(_SECRET, secret, strict=True)))
 
 
 def _bytes(key: str) -> bytes:

@@ -32,7 +32,7 @@ from .arguments import (
 )
 from .marks import AGELESS
 from .memory_entries import MemoryEntries
-from .run_entries import DropEntry, RunEntry, RunQuery, checked_query
+from .run_entries import DropEntry, ExpectEntry, RunEntry, RunQuery, checked_query
 from .watching import Watch, Watchers
 from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
@@ -238,11 +238,12 @@ class MemoryStore(Unpicklable):
         with self._lock("orphans"):
             found: list[tuple[int, str]] = []
             now = self._time()
-            for key in self._under(prefix):
+            for key in (
+                *(key for key in self._under(prefix) if self._entries[key].value is not None),
+                *(key for key in self._runs.claims(now) if key.startswith(prefix)),
+            ):
                 holding = self._claims.get(key)
-                if self._entries[key].value is not None and (
-                    holding is None or not self._is_alive(holding.owner, now)
-                ):
+                if holding is None or not self._is_alive(holding.owner, now):
                     found.append((0 if holding is None else holding.attempts, key))
         found.sort()
         return [key for _, key in found[:limit]]
@@ -267,7 +268,9 @@ class MemoryStore(Unpicklable):
             for key in [
                 key
                 for key, holding in self._claims.items()
-                if key not in self._entries and holding.owner not in self._owners
+                if key not in self._entries
+                and holding.owner not in self._owners
+                and not self._runs.has_claim(key)
             ]:
                 del self._claims[key]
                 gone.add(key)
@@ -364,6 +367,14 @@ class MemoryStore(Unpicklable):
         entries = self._entries
         for write in writes:
             kind = type(write)
+            if type(write) is ExpectEntry:
+                row = self._runs.find(write.key, now)
+                if (
+                    row is not None and row.claim
+                    if write.entry is None
+                    else row is None or row.value != write.entry.value
+                ):
+                    raise _refused("value", write.key, "the row of that run is another one by now")
             if kind is not Append and kind is not Expect:
                 continue
             entry = entries.get(write.key)

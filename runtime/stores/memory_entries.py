@@ -1,4 +1,4 @@
-"""The list of runs of a `MemoryStore`.
+"""The rows of runs of a `MemoryStore`.
 
 It is used under the store's lock, and never waits for anything.
 """
@@ -24,13 +24,15 @@ More than one, so that the number of expired entries stays small.
 class MemoryEntries:
     """The entries of runs, with their expiry."""
 
-    __slots__ = ("_ending", "_entries")
+    __slots__ = ("_claims", "_ending", "_entries")
 
     def __init__(self) -> None:
         # With the time of its last write and its expiry.
         self._entries: dict[str, tuple[RunEntry, float, float]] = {}
         # Expiry times, in the order in which they were set.
         self._ending: dict[str, float] = {}
+        # The runs that a process has to continue, by the keys that their owners claim.
+        self._claims: dict[str, str] = {}
 
     def put(self, entry: RunEntry, now: float, ttl: float | None) -> None:
         key = entry.key
@@ -45,16 +47,11 @@ class MemoryEntries:
             entry.agent,
             entry.labels,
         ):
-            entry = RunEntry(
-                key,
-                first.agent,
-                entry.session,
-                entry.status,
-                first.started,
-                first.labels,
-                entry.value,
-                entry.seconds,
-            )
+            entry = entry.replace(agent=first.agent, started=first.started, labels=first.labels)
+        if held is not None and held[0].claim:
+            self._claims.pop(held[0].claim, None)
+        if entry.claim:
+            self._claims[entry.claim] = key
         lasts = ttl if entry.seconds is None else entry.seconds
         self._ending.pop(key, None)
         if lasts is not None:
@@ -62,8 +59,17 @@ class MemoryEntries:
         self._entries[key] = (entry, now, math.inf if lasts is None else now + lasts)
 
     def drop(self, key: str) -> None:
-        self._entries.pop(key, None)
+        held = self._entries.pop(key, None)
+        if held is not None and held[0].claim:
+            self._claims.pop(held[0].claim, None)
         self._ending.pop(key, None)
+
+    def claims(self, now: float) -> list[str]:
+        """Return the claims of runs that a process has to continue."""
+        return [claim for claim, key in self._claims.items() if self._entries[key][2] > now]
+
+    def has_claim(self, claim: str) -> bool:
+        return claim in self._claims
 
     def find(self, key: str, now: float) -> RunEntry | None:
         held = self._entries.get(key)
@@ -87,6 +93,7 @@ class MemoryEntries:
     def clear(self) -> None:
         self._entries.clear()
         self._ending.clear()
+        self._claims.clear()
 
     def _matching(self, query: RunQuery, now: float) -> Iterator[RunEntry]:
         after = None if query.after is None else self._entries.get(query.after)

@@ -115,9 +115,10 @@ class JournalStore(Store, Protocol):
         """Return the owner that has claimed a key, if it may be alive."""
 
     async def orphans(self, prefix: str = "", limit: int | None = None) -> list[str]:
-        """Return the keys of values with that prefix that no living owner has claimed.
+        """Return the keys with that prefix that no living owner has claimed.
 
-        Those with the fewest attempts come first, then in order of the keys.
+        These are the keys of values, and the claims of entries. Those with the fewest attempts come
+        first, then in order of the keys.
         """
         ...
 
@@ -138,10 +139,11 @@ class JournalStore(Store, Protocol):
 
 @runtime_checkable
 class ListsRuns(Protocol):
-    """An optional feature of a `JournalStore`: a list of its runs, for `Runner.runs()`.
+    """An optional feature of a `JournalStore`: a row for each of its runs, for `Runner.runs()`.
 
-    A store that has both methods also receives `RunEntry` and `DropEntry` in `claim` and `commit`,
-    and writes them in the same step as all others.
+    A store that has both methods also receives `RunEntry`, `DropEntry` and `ExpectEntry` in `claim`
+    and `commit`, and handles them in the same step as all others. The claims of its entries are
+    among its `orphans`, and a watcher of a run's id is told of each change of its entry.
     """
 
     async def run_entry(self, run_id: str) -> RunEntry | None:

@@ -1,4 +1,8 @@
-"""The list of runs of a store: columns to search runs by, and an opaque summary."""
+"""The rows of runs: one for each run, with columns to search runs by, and an opaque rest.
+
+A row also says whether a process has to continue the run, so it is written in the step in which
+the run begins, pauses or ends, and nothing else in the store has the status of a run.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,43 @@ from typing import Final
 from ..data.value import Value
 from ..errors import UsageError
 
-__all__ = ["DropEntry", "RunEntry", "RunQuery", "checked_query", "entry_size"]
+__all__ = [
+    "NUMBERS",
+    "TEXTS",
+    "DropEntry",
+    "ExpectEntry",
+    "RunEntry",
+    "RunQuery",
+    "checked_query",
+    "entry_size",
+    "numbers_of",
+    "texts_of",
+]
+
+TEXTS: Final = ("agent", "session", "status", "claim", "checkpoint", "last_agent", "error")
+"""The columns of an entry that are texts, but for its key and labels."""
+NUMBERS: Final = (
+    "started",
+    "updated",
+    "ended",
+    "attempts",
+    "steps",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "requests",
+)
+"""The columns of an entry that are numbers, likewise."""
 
 _MOST: Final = 10_000
 """The largest number of entries that are returned at once."""
 
 _LONGEST: Final = 1300
-"""The longest column, in bytes: it fits an index of every backend with its other columns."""
+"""The longest searched column, in bytes: it fits an index of every backend with the others."""
 
 
 class RunEntry(Value, frozen=True):
-    """A run, as the store lists it.
+    """The row of a run.
 
     Writing it replaces the run's earlier entry, but `agent`, `started` and `labels` keep their
     first values.
@@ -35,17 +65,54 @@ class RunEntry(Value, frozen=True):
     labels: tuple[str, ...]
     """Additional texts to search the run by."""
     value: bytes
+    """The rest, which only this library reads."""
     seconds: float | None = None
     """The lifetime of the entry; None: the store's own time to live, if it has one.
 
     Not set on entries that are read.
     """
+    claim: str = ""
+    """The key that the run's owner claims, as long as a process has to continue the run.
+
+    Without a living owner, it is one of the store's `orphans`. Empty if the run waits for an
+    answer, is stuck, or has ended.
+    """
+    checkpoint: str = ""
+    last_agent: str = ""
+    error: str = ""
+    updated: int = 0
+    """Microseconds since 1970."""
+    ended: int = 0
+    """Microseconds since 1970; 0 if the run has not ended."""
+    attempts: int = 0
+    """The number of processes lost while they ran it, before the current one."""
+    steps: int = 0
+    """The number of its events."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    requests: int = 0
+    """The number of its requests to models."""
 
 
 class DropEntry(Value, frozen=True):
-    """Remove the run from the list."""
+    """Remove the row of the run."""
 
     key: str
+    claim: str = ""
+    """The key that the run's owner claims, if the caller knows it."""
+
+
+class ExpectEntry(Value, frozen=True):
+    """Refuse everything, unless the run has this row.
+
+    None: it has no row that says that a process has to continue it.
+    """
+
+    key: str
+    claim: str
+    """The key that the run's owner claims."""
+    entry: RunEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,42 +148,53 @@ def checked_query(call: str, query: object) -> RunQuery:
     return query
 
 
-def entry_size(call: str, entry: RunEntry) -> int:
-    """Return the approximate size of an entry. Raises UsageError if it cannot be stored."""
-    agent, session, status, labels, value = (
+def texts_of(entry: RunEntry) -> tuple[str, ...]:
+    """Return the columns in `TEXTS`."""
+    return (
         entry.agent,
         entry.session,
         entry.status,
-        entry.labels,
-        entry.value,
+        entry.claim,
+        entry.checkpoint,
+        entry.last_agent,
+        entry.error,
     )
+
+
+def numbers_of(entry: RunEntry) -> tuple[int, ...]:
+    """Return the columns in `NUMBERS`."""
+    return (
+        entry.started,
+        entry.updated,
+        entry.ended,
+        entry.attempts,
+        entry.steps,
+        entry.input_tokens,
+        entry.output_tokens,
+        entry.cached_tokens,
+        entry.requests,
+    )
+
+
+def entry_size(call: str, entry: RunEntry) -> int:
+    """Return the approximate size of an entry. Raises UsageError if it cannot be stored."""
+    searched = (entry.agent, entry.session, entry.status, *entry.labels)
+    texts = (*texts_of(entry), *entry.labels)
     if (
-        type(value) is bytes
-        and type(agent) is type(session) is type(status) is str
-        and not labels
-        and type(entry.started) is int
+        type(entry.value) is bytes
+        and {type(text) for text in texts} == {str}
+        and {type(number) for number in numbers_of(entry)} == {int}
+        and max(map(_size_of, searched)) <= _LONGEST
     ):
-        size = len(agent) + len(session) + len(status)
-        if size * 4 <= _LONGEST:  # nearly all entries
-            return size + len(value)
-    columns = (agent, session, status, *labels)
-    size = len(value) if type(value) is bytes else -1
-    for column in columns:
-        if (
-            size < 0
-            or type(column) is not str
-            or (
-                len(column) * 4 > _LONGEST
-                and len(column.encode("utf-8", "surrogatepass")) > _LONGEST
-            )
-        ):
-            size = -1
-            break
-        size += len(column)
-    if size < 0 or type(entry.started) is not int:
-        msg = (
-            f"{call}: {entry!r:.200} is no entry: give texts of at most {_LONGEST:,} bytes, "
-            "whole microseconds, and the value as bytes."
-        )
-        raise UsageError(msg)
-    return size
+        return len(entry.value) + sum(map(len, texts))
+    msg = (
+        f"{call}: {entry!r:.200} is no entry: give texts of at most {_LONGEST:,} bytes, "
+        "whole microseconds, and the value as bytes."
+    )
+    raise UsageError(msg)
+
+
+def _size_of(text: str) -> int:
+    """Return the bytes of a text, or an upper bound if it is short."""
+    most = 4 * len(text)
+    return most if most <= _LONGEST else len(text.encode("utf-8", "surrogatepass"))

@@ -44,7 +44,7 @@ WRITES: Final = frozenset(
     ("set", "delete", "append", "create", "keep_alive", "revoke", "claim", "commit", "prune")
 )
 """The operations that change something."""
-SEARCHES: Final = frozenset(("keys", "orphans", "run_entry", "run_entries", "prune"))
+SEARCHES: Final = frozenset(("keys", "orphans", "run_entries", "prune"))
 """The operations that a backend may do by several commands. Each is a batch of its own."""
 STEP_SECONDS: Final = 0.05
 """The time limit for one step of a prune."""

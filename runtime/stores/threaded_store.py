@@ -25,7 +25,7 @@ from .arguments import (
     value_bytes,
 )
 from .listening import Listener, Source
-from .run_entries import RunEntry, RunQuery, checked_query
+from .run_entries import ExpectEntry, RunEntry, RunQuery, checked_query, numbers_of, texts_of
 from .store_thread import Backend, Operation, SteppedOperation, Worker
 from .watching import Watch, Watchers
 from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
@@ -285,13 +285,14 @@ class DrivenStore(Unpicklable):
 class EncodedWrite(NamedTuple):
     """One write of a batch, as backends take it."""
 
-    kind: Literal["put", "remove", "append", "expect", "entry", "drop"]
+    kind: Literal["put", "remove", "append", "expect", "entry", "drop", "expect_entry"]
     key: bytes
     value: bytes | None = None
     records: tuple[bytes, ...] = ()
     after: int = 0
     seconds: float | None = None
-    """For an entry: `records` are agent, session, status, labels; `after` is the run's start."""
+    numbers: tuple[int, ...] = ()
+    """For an entry, `records` are its `TEXTS` and its labels, and these its `NUMBERS`."""
 
 
 class EncodedQuery(NamedTuple):
@@ -307,8 +308,9 @@ class EncodedQuery(NamedTuple):
     after: bytes | None
 
 
-EncodedEntry: TypeAlias = tuple[bytes, bytes, bytes, bytes, int, Sequence[bytes], bytes]
-"""Run, agent, session, status, start, labels, value."""
+EncodedEntry: TypeAlias = tuple[bytes, Sequence[bytes], Sequence[int], Sequence[bytes], bytes]
+"""Run, texts, numbers, labels, value."""
+
 
 _FIRST, _LAST = 0, 2**62  # the range of all start times
 
@@ -326,15 +328,23 @@ def _encoded_query(query: RunQuery) -> EncodedQuery:
 
 
 def _decoded(entry: EncodedEntry) -> RunEntry:
-    key, agent, session, status, started, labels, value = entry
+    key, texts, numbers, labels, value = entry
+    agent, session, status, claim, checkpoint, last_agent, error = map(_text, texts)
+    started, *rest = numbers
     return RunEntry(
         _text(key),
-        _text(agent),
-        _text(session),
-        _text(status),
+        agent,
+        session,
+        status,
         started,
         tuple(map(_text, labels)),
-        bytes(value),
+        value,
+        None,
+        claim,
+        checkpoint,
+        last_agent,
+        error,
+        *rest,
     )
 
 
@@ -359,8 +369,10 @@ def _encode(write: Write) -> EncodedWrite:
     if type(write) is Expect:
         return EncodedWrite("expect", key, write.value)
     if type(write) is RunEntry:
-        columns = tuple(map(_bytes, (write.agent, write.session, write.status, *write.labels)))
-        return EncodedWrite("entry", key, write.value, columns, write.started, write.seconds)
+        columns = tuple(map(_bytes, (*texts_of(write), *write.labels)))
+        return EncodedWrite("entry", key, write.value, columns, 0, write.seconds, numbers_of(write))
+    if type(write) is ExpectEntry:
+        return EncodedWrite("expect_entry", key, None if write.entry is None else write.entry.value)
     return EncodedWrite("remove" if type(write) is Remove else "drop", key)
 
 

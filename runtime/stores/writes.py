@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from ..data.value import Value
-from .run_entries import DropEntry, RunEntry
+from .run_entries import DropEntry, ExpectEntry, RunEntry
 
 __all__ = ["Append", "Claim", "Ending", "Expect", "Put", "Remove", "Write"]
 
@@ -63,8 +63,8 @@ class Expect(Value, frozen=True):
     value: bytes | None = None
 
 
-Write: TypeAlias = Put | Remove | Append | Expect | RunEntry | DropEntry
-"""The last two only for a store that lists runs."""
+Write: TypeAlias = Put | Remove | Append | Expect | RunEntry | DropEntry | ExpectEntry
+"""The last three only for a store that lists runs."""
 
 Ending: TypeAlias = Literal["keep", "release", "forget"]
 """The handling of a claim after a write.

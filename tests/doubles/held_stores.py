@@ -120,12 +120,21 @@ class HeldStore(Held, MemoryStore):
     def door(self):
         """Another store with the same data, and gates of its own: as another process has one."""
         other = HeldStore(time=self._time)
-        for name in ("_ttl", "_entries", "_short", "_owners", "_claims", "_epochs", "_locks"):
+        for name in (
+            "_ttl",
+            "_entries",
+            "_short",
+            "_owners",
+            "_claims",
+            "_epochs",
+            "_locks",
+            "_runs",
+        ):
             setattr(other, name, getattr(self, name))
         return other
 
     def open_keys(self):
-        return [key for key in self._entries if ":open:" in key]
+        return self._runs.claims(self._time())
 
     def leases(self):
         """The keys that somebody has."""

@@ -3,6 +3,7 @@ process finds that goes on with a run which ended there.
 """
 
 from offbook.runtime.codec.packing import unpack
+from offbook.runtime.stores import RunEntry
 from tests.doubles.watched_stores import WatchedStore
 
 
@@ -16,13 +17,22 @@ class Snapshots(WatchedStore):
     def __init__(self, content=None):
         super().__init__()
         for key, (value, records) in (content or {}).items():
+            if isinstance(value, RunEntry):
+                self._runs.put(value, self._time(), None)
+                continue
             entry = self._written(key)
             entry.value, entry.records = value, list(records)
         self.taken = []
 
     def content(self):
-        """All that is in it, but for owners and claims: whoever had them is gone."""
-        return {key: (entry.value, tuple(entry.records)) for key, entry in self._entries.items()}
+        """All that is in it, but for owners and claims: whoever had them is gone. The row of a run
+        that a process has to continue is under its claim; other rows are left out.
+        """
+        rows = [row for row, *_ in self._runs._entries.values() if row.claim]
+        return {
+            **{key: (entry.value, tuple(entry.records)) for key, entry in self._entries.items()},
+            **{row.claim: (row, ()) for row in rows},
+        }
 
     def copy(self):
         return Snapshots(self.content())

@@ -2,8 +2,18 @@
 about.
 """
 
-from offbook.runtime import MemoryStore
-from offbook.runtime.stores import Append, DropEntry, Expect, Put, Remove, RunEntry
+from offbook.runtime import MemoryStore, RunStatus
+from offbook.runtime.durability.store_keys import open_key
+from offbook.runtime.stores import (
+    Append,
+    DropEntry,
+    Expect,
+    ExpectEntry,
+    Put,
+    Remove,
+    RunEntry,
+    RunQuery,
+)
 
 KINDS = {
     Append: "append",
@@ -12,16 +22,24 @@ KINDS = {
     Expect: "expect",
     RunEntry: "entry",
     DropEntry: "drop",
+    ExpectEntry: "expect",
 }
-CHANGES = ("append", "put", "remove")
+CHANGES = ("append", "put", "remove", "open", "close")
+
+
+async def unfinished(store):
+    """The claims of the runs that a process has to continue."""
+    rows = await store.run_entries(RunQuery(tuple(RunStatus), limit=10_000))
+    return sorted(row.claim for row in rows if row.claim)
 
 
 class Call:
     """One call of a store: its method, and what it is about, as pairs of a word and a key.
 
     The words are those of the methods; for what it writes, alone or in a claim or commit, "append",
-    "put", "remove", "expect", and "entry" and "drop" in the list of runs; and for a claim that is
-    given up by it "leave".
+    "put", "remove", "expect", and "entry" and "drop" for the row of a run. A row is also "open", if
+    a process has to continue the run, or else "close", with the key that its owner claims. For a
+    claim that is given up the word is "leave".
     """
 
     __slots__ = ("about", "key", "method", "result", "writes")
@@ -32,6 +50,13 @@ class Call:
         self.about = list(
             dict.fromkeys([(method, key), *((KINDS[type(write)], write.key) for write in writes)])
         )
+        for write in writes:
+            if type(write) is RunEntry:
+                self.about.append(
+                    ("open" if write.claim else "close", open_key(write.agent, write.key))
+                )
+            elif type(write) is DropEntry and write.claim:
+                self.about.append(("close", write.claim))
         if then != "keep":
             self.about.append(("leave", key))
         self.writes = writes
@@ -43,7 +68,7 @@ class Call:
 
     @property
     def changes(self):
-        """What it changes of values and journals: the word and the key of each."""
+        """What it changes of values, journals and rows: the word and the key of each."""
         return [(word, key) for word, key in self.about if word in CHANGES]
 
     @property

@@ -25,7 +25,7 @@ from pathlib import Path
 from offbook import runtime
 from offbook.runtime import Runner
 from offbook.runtime.codec.packing import unpack
-from tests.doubles.watched_stores import Watched
+from tests.doubles.watched_stores import Watched, unfinished
 from tests.programs.long_play import make_play
 
 NEVER = 1 << 30
@@ -108,7 +108,8 @@ async def recorded(store):
                 elif change[0] == "frame":
                     notes = unpack(change[2]).get("notes") or {}
                     held += [notes["held"][0]] if "held" in notes else []
-    return {"events": events, "held": held, "keys": await store.keys()}
+    keys = [*await store.keys(), *await unfinished(store)]
+    return {"events": events, "held": held, "keys": keys}
 
 
 async def declare_dead(recipe, log):
@@ -141,7 +142,8 @@ def living(recipe, make_runs):
                 log.write(
                     "ended " + json.dumps([result.status, str(result.error), result.usage.requests])
                 )
-            log.write("left " + json.dumps(await store.keys()))
+            left = [*await store.keys(), *await unfinished(store)]
+            log.write("left " + json.dumps(left))
 
     return live
 

@@ -32,6 +32,7 @@ from offbook.runtime import (
     register_type,
 )
 from offbook.runtime.durability.compatibility import FORMAT
+from offbook.runtime.durability.rows_as_values import as_values, read_value
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "checkpoints"
 
@@ -253,13 +254,22 @@ AGENTS = {"image": nested, "journal": nested, "lost": nested, "long": long, "ses
 
 
 def content_of(store):
-    return {key: [entry.value, list(entry.records)] for key, entry in store._entries.items()}
+    """What is in it; the rows of unfinished runs as the values that stand for them in a store that
+    has no rows.
+    """
+    content = {key: [entry.value, list(entry.records)] for key, entry in store._entries.items()}
+    for row, *_ in store._runs._entries.values():
+        if row.claim:
+            content[row.claim] = [as_values([row])[0].value, []]
+    return content
 
 
 async def fill(content):
     store = MemoryStore()
     for key, (value, records) in content.items():
-        if value is not None:
+        if key.startswith("offbook:open:"):
+            await store.commit(None, [read_value(key, value)])
+        elif value is not None:
             await store.set(key, value)
         if records:
             await store.append(key, records)
@@ -313,23 +323,24 @@ async def make(kind):
         journal = f"offbook:journal:{running.id}"
         content = {
             journal: [None, content[journal][1][:-6]],
-            f"offbook:open:4:Root:{running.id}": [await open_mark(), []],
+            f"offbook:open:4:Root:{running.id}": [await unfinished_row(running.id), []],
         }
     return content, waiting(result)
 
 
-async def open_mark():
-    """What says that a run is not finished: taken from one that is not."""
-    store, marks = MemoryStore(), []
+async def unfinished_row(run_id):
+    """The row of a run that is not finished: taken from one that is not."""
+    store, rows = MemoryStore(), []
 
     class Looks(Agent):
         async def run(self, asked, context):
-            (key,) = await store.keys("offbook:open:")
-            marks.append(await store.get(key))
+            rows.append(await store.run_entry(context.run_id))
             yield AgentEvent.say("looked")
 
-    await Runner(Looks(name="Root"), store=store, durability="step").query("go", checkpoint_id="c")
-    return marks[0]
+    await Runner(Looks(name="Root"), store=store, durability="step").query(
+        "go", checkpoint_id="c", run_id=run_id
+    )
+    return as_values(rows)[0].value
 
 
 def main():

@@ -45,6 +45,7 @@ from offbook.runtime import (
     ValueRefused,
 )
 from offbook.runtime.durability.lease import Lease
+from offbook.runtime.stores import RunQuery
 from offbook.runtime.stores.store_thread import Worker as StoreWorker
 
 LEASE_SECONDS = 2
@@ -498,7 +499,9 @@ class Worker:
     async def store_keys(self):
         """What is unfinished."""
         store = self.runner.store
-        return [*await store.keys("offbook:open:"), *await store.keys("offbook:stuck:")]
+        statuses = ("pending", "running", "drained", "stuck")
+        rows = await store.run_entries(RunQuery(statuses, limit=10_000))
+        return [row.key for row in rows if row.claim or row.status == "stuck"]
 
 
 class Noting(RunHooks):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from offbook.runtime import ActorSystem, MemoryStore, Runner, StoreError
 from offbook.runtime.run.phase import RunPhase
+from offbook.runtime.stores import RunEntry
 from tests.doubles.watched_stores import WatchedStore
 from tests.random_runs.play import World, answer, build
 from tests.random_runs.stories import Story, journal_of
@@ -70,7 +71,7 @@ class Slow(WatchedStore):
             before = len(self.records)
             self.records += call.records
             # With this record: there is nothing to be lost any more.
-            has_ended = call.has("remove", "offbook:open:") and ("put", "id") not in call.about
+            has_ended = call.has("close", "offbook:open:") and ("put", "id") not in call.about
             if self.last is not None and before < self.last <= len(self.records) and not has_ended:
                 self.is_lost.set()
                 self.at_loss()
@@ -81,11 +82,16 @@ class Slow(WatchedStore):
         found = {}
         for key in await MemoryStore.keys(self):
             found[key] = (await MemoryStore.get(self, key), await MemoryStore.read(self, key))
+        for row, *_ in self._runs._entries.values():
+            if row.claim:
+                found[row.claim] = (row, ())
         return found
 
     async def fill(self, data):
         for key, (value, records) in data.items():
-            if value is not None:
+            if isinstance(value, RunEntry):
+                await MemoryStore.commit(self, None, [value])
+            elif value is not None:
                 await MemoryStore.set(self, key, value)
             await MemoryStore.append(self, key, records)
 

@@ -22,7 +22,7 @@ from ..control import read_control
 from ..transport import HostGone
 
 if TYPE_CHECKING:
-    from ...durability.open_mark import UnfinishedRun
+    from ...durability.unfinished_run import UnfinishedRun
     from ...run.run import Run
     from ...runner import Runner
     from ...stores import JournalStore

@@ -1,6 +1,6 @@
 """Export and import of runs and sessions, to move them between stores of any kind.
 
-The file starts with a header, has one value for each key and each entry of the list of runs, and
+The file starts with a header, has one value for each key and each row of a run, and
 ends with their counts, so a truncated file is detected before anything is written. Owners, claims
 and marks belong to the store and are not exported. Neither are expiry times: imported data lasts
 until it is forgotten or pruned. An import never overwrites existing data.
@@ -16,7 +16,7 @@ import msgpack  # type: ignore[import-untyped]  # it has no stubs
 from ...data.run_result import RunStatus
 from ...errors import StoreError, UsageError, WriteRefused
 from ...stores.marks import HELD, MARKS
-from ...stores.run_entries import RunEntry, RunQuery
+from ...stores.run_entries import NUMBERS, TEXTS, RunEntry, RunQuery, numbers_of, texts_of
 from ...stores.writes import Append, Expect, Put, Write
 from ..store_keys import PREEMPT, RESERVED
 
@@ -69,10 +69,7 @@ async def export_store(store: Any, file: IO[bytes], progress: Progress) -> tuple
                 [
                     "run",
                     entry.key,
-                    entry.agent,
-                    entry.session,
-                    entry.status,
-                    entry.started,
+                    [*texts_of(entry), *numbers_of(entry)],
                     list(entry.labels),
                     entry.value,
                 ]
@@ -113,8 +110,8 @@ async def import_store(store: Any, file: IO[bytes], progress: Progress) -> tuple
             "sessions there first."
         )
         raise UsageError(msg)
-    # The list comes first: a run that can be found is listed.
-    for kind in ("run", "key"):
+    # The rows come last: a run that a process finds, to continue it, is there as a whole.
+    for kind in ("key", "run"):
         for done, one in enumerate(one for one in _read(file) if one[0] == kind):
             if kind == "run":
                 await store.commit(None, [_entry(one)])
@@ -142,8 +139,9 @@ async def _entries(store: ListsRuns) -> AsyncIterator[RunEntry]:
 
 
 def _entry(one: Sequence[Any]) -> RunEntry:
-    _, key, agent, session, status, started, labels, value = one
-    return RunEntry(key, agent, session, status, started, tuple(labels), value)
+    _, key, columns, labels, value = one
+    named = dict(zip((*TEXTS, *NUMBERS), columns, strict=True))
+    return RunEntry(key=key, labels=tuple(labels), value=value, **named)
 
 
 async def _fits(
@@ -228,4 +226,4 @@ def _read(file: IO[bytes], *, whole: bool = False) -> Iterator[Sequence[Any]]:
         raise UsageError(msg) from error
 
 
-_SIZES: Final = {"key": 4, "run": 8, "end": 3}
+_SIZES: Final = {"key": 4, "run": 5, "end": 3}

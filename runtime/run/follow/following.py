@@ -16,19 +16,20 @@ from ...data.events import AgentEvent
 from ...data.run_result import RunResult, RunStatus
 from ...durability.kept_outcome import read_outcome
 from ...durability.leases import leases_of
-from ...durability.open_mark import lost_text, read_mark
 from ...durability.recovery import is_beyond_recovery
 from ...durability.replay import EventReader
-from ...durability.run_listing import read_entry
+from ...durability.run_row import read_entry, read_run
 from ...durability.store_access import StoreAccess
-from ...durability.store_keys import journal_key, open_key, stuck_key
+from ...durability.store_keys import journal_key, open_key
+from ...durability.unfinished_run import lost_text
 from ...durability.wanted import ask_to_stop
 from ...errors import CheckpointError, CheckpointNotFound, RunCancelled, RunLost
 from .live_runs import LiveRun, live_run
 
 if TYPE_CHECKING:
     from ...actor.host import Host
-    from ...durability.open_mark import UnfinishedRun
+    from ...durability.unfinished_run import UnfinishedRun
+    from ...stores.run_entries import RunEntry
     from ...stores.watching import Watch
     from ..event_log import EventLog
     from ..run_record import RunRecord
@@ -122,7 +123,11 @@ class Following:
             await wait_until_written(system, self._access, self._agent_name, self._run_id)
         record.accept()
         self._loop = asyncio.get_running_loop()
-        keys = journal_key(self._run_id), open_key(self._agent_name, self._run_id)
+        keys = (
+            journal_key(self._run_id),
+            self._run_id,  # of its row; of a store without rows, the value instead of one
+            open_key(self._agent_name, self._run_id),
+        )
         watch = self._access.watch(keys, self._changed)
         try:
             return await self._follow(record, system, watch)
@@ -144,31 +149,26 @@ class Following:
                     return result
                 reader, position, delay = EventReader(), 0, _FIRST_LOOK
                 continue
-            ended, open_mark = await self._access.get_both(
-                journal_key(self._run_id), open_key(self._agent_name, self._run_id)
-            )
+            row, ended = await self._access.row_and_outcome(self._agent_name, self._run_id)
+            is_open = row is not None and row.claim != ""
             for data in await self._access.read(journal_key(self._run_id), position):
                 position += 1
                 delay = _FIRST_LOOK
                 await self._show(record, [event for event in reader.read(data) if event.seq])
-            result = (
-                await self._without_mark(ended, position) if ended or open_mark is None else None
-            )
+            result = await self._unless_open(ended, position) if ended or not is_open else None
             if result is not None:
                 await self._show(record, result.events)
                 if not (self._waits and result.status is RunStatus.INTERRUPTED):
                     return result
-            run = (
-                None if open_mark is None else read_mark(self._agent_name, self._run_id, open_mark)
-            )
+            run = read_run(row) if row is not None and is_open else None
             steps = run is not None and run.steps and not run.queued
             if (
                 run is not None
-                and open_mark is not None
+                and row is not None
                 and not steps
                 and system.clock.monotonic() >= next_look
             ):
-                await self._look_for_its_process(run, open_mark)
+                await self._look_for_its_process(run, row)
                 next_look = system.clock.monotonic() + _PROCESS_LOOK
             if self._stop is not None:
                 await self._tell(system, *self._stop)
@@ -250,11 +250,11 @@ class Following:
         if not leases_of(system).stop_here(self._access, key, _stop_request(mode, timeout)):
             await ask_to_stop(self._access, holder, key, mode, timeout)
 
-    async def _look_for_its_process(self, run: UnfinishedRun, open_mark: bytes) -> None:
+    async def _look_for_its_process(self, run: UnfinishedRun, row: RunEntry) -> None:
         """Raise if the run's process is gone and no other can continue it, lacking its steps."""
         if (
             await is_beyond_recovery(self._access, run)
-            and await self._access.get(open_key(self._agent_name, self._run_id)) == open_mark
+            and await self._access.row(self._agent_name, self._run_id) == row
         ):
             raise RunLost(lost_text(run), run=self._run_id)
 
@@ -273,12 +273,13 @@ class Following:
                     if not record.has_room:
                         await record.wait_for_room()
 
-    async def _without_mark(self, ended: bytes | None, position: int) -> RunResult | None:
-        """Return the stored result, or what the list of runs reports; None if the run is running.
+    async def _unless_open(self, ended: bytes | None, position: int) -> RunResult | None:
+        """Return the stored result, or what the run's row reports; None if the run is running.
 
         The run may have started or ended since the previous reads.
         """
-        if not ended and await self._access.get(open_key(self._agent_name, self._run_id)):
+        row = await self._access.row(self._agent_name, self._run_id)
+        if not ended and row is not None and row.claim:
             return None
         ended = ended or await self._access.get(journal_key(self._run_id))
         events = tuple(self._events)
@@ -288,12 +289,11 @@ class Following:
         message = next(
             (event.message for event in reversed(events) if event.message is not None), None
         )
-        if await self._access.get(stuck_key(self._agent_name, self._run_id)) is not None:
+        if row is not None and row.status == RunStatus.STUCK.value:
             return RunResult(
                 RunStatus.STUCK, None, message, None, events, last_agent=last, run_id=self._run_id
             )
-        entry = await self._access.run_entry(self._run_id) if self._access.lists_runs else None
-        info = None if entry is None or entry.agent != self._agent_name else read_entry(entry)
+        info = None if row is None else read_entry(row)
         if info is not None and info.status is RunStatus.INTERRUPTED:
             return RunResult(
                 info.status,
@@ -365,7 +365,10 @@ async def wait_until_written(
 ) -> None:
     """Wait while a run of this system is about to record its start."""
     key = open_key(agent_name, run_id)
-    while leases_of(system).is_at_work(access, key) and await access.get(key) is None:
+    while leases_of(system).is_at_work(access, key):
+        row = await access.row(agent_name, run_id)
+        if row is not None and row.claim:
+            return
         await pause(system, _FIRST_LOOK)
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 from ...data.run_result import RunStatus
 from ...durability.checkpoint import numbered_id, read_checkpoint
 from ...durability.kept_outcome import status_at_end
-from ...durability.open_mark import UnfinishedRun
-from ...durability.run_lease import RunLease
-from ...durability.run_listing import read_entry, session_text
+from ...durability.lease import Lease
+from ...durability.leases import leases_of
+from ...durability.run_labels import session_text
+from ...durability.run_row import read_entry
 from ...durability.store_access import StoreAccess
 from ...durability.store_keys import (
     answered_by_key,
@@ -24,7 +25,6 @@ from ...durability.store_keys import (
     open_key,
     preempt_key,
     session_key,
-    stuck_key,
 )
 from ...errors import CheckpointNotFound, RunLost, UsageError
 from ...sessions.turn import Turn
@@ -65,10 +65,10 @@ async def forget_run(
             None, await _removal(access, agent, run_id, checkpoint_id, listed=listed)
         )
         return
-    lease = RunLease(access)
-    # If this process crashes now, others find the run as it was.
-    run = UnfinishedRun(run_id, agent, checkpoint_id, steps=True)
-    if not await lease.take(run, system):
+    leases = leases_of(system)
+    lease = Lease(open_key(agent, run_id), f"run {run_id}", lambda: None)
+    lease.is_unfinished = True  # If this process crashes now, others find the run as it was.
+    if not await leases.take(access, lease):
         if only_failed:
             msg = f"run {run_id!r} was started again."
             raise RunLost(msg, run=run_id)
@@ -82,11 +82,11 @@ async def forget_run(
         ):
             msg = f"run {run_id!r} was started again, and has completed."
             raise RunLost(msg, run=run_id)
-        await lease.write(
-            await _removal(access, agent, run_id, checkpoint_id, listed=listed), "forget"
+        await lease.commit(
+            await _removal(access, agent, run_id, checkpoint_id, listed=listed), then="forget"
         )
     finally:
-        await lease.give_back()
+        await leases.give_back(lease)
 
 
 async def forget_session(access: StoreAccess, system: Host, session_id: str) -> int:
@@ -125,23 +125,20 @@ async def _removal(
     access: StoreAccess, agent: str, run_id: str, checkpoint_id: str, *, listed: bool
 ) -> list[Write]:
     """Return the writes that remove the run. Raises if there is nothing to remove."""
-    keys = [
-        open_key(agent, run_id),
-        stuck_key(agent, run_id),
-        journal_key(run_id),
-        history_key(run_id),
-        answered_by_key(run_id),
-    ]
+    keys = [journal_key(run_id), history_key(run_id), answered_by_key(run_id)]
     saves = await _saves(access, run_id, checkpoint_id)
     if (
         not listed
         and not saves
+        and await access.row(agent, run_id) is None
         and not [key for key in keys if await access.get(key) is not None or await access.read(key)]
     ):
         msg = f"forget({run_id!r}): the store has no such run of {agent!r}."
         raise CheckpointNotFound(msg, run=run_id)
-    writes: list[Write] = [Remove(key) for key in (*saves, *keys)]
-    return [*writes, DropEntry(run_id)] if access.lists_runs else writes
+    return [
+        *(Remove(key) for key in (*saves, *keys)),
+        DropEntry(run_id, open_key(agent, run_id)),
+    ]
 
 
 async def _saves(access: StoreAccess, run_id: str, checkpoint_id: str) -> list[str]:

@@ -17,7 +17,7 @@ from ...durability.checkpoint import check_run_id
 from ...durability.compatibility import check_format
 from ...durability.kept_outcome import read_outcome
 from ...durability.path_table import read_path, read_paths
-from ...durability.run_listing import read_entry
+from ...durability.run_row import read_entry
 from ...durability.store_access import StoreAccess
 from ...durability.store_keys import journal_key
 from ...errors import CheckpointError, CheckpointNotFound

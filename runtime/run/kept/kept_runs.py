@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ...data.run_info import RunInfo
 from ...data.run_result import RunStatus
 from ...durability.checkpoint import check_run_id
-from ...durability.open_mark import UnfinishedRun
 from ...durability.recovery import stuck_runs
-from ...durability.run_listing import checked_labels, label_text, read_entry, session_text
+from ...durability.run_labels import checked_labels, label_text, session_text
+from ...durability.run_row import read_entry
 from ...durability.store_access import StoreAccess
+from ...durability.unfinished_run import UnfinishedRun
 from ...errors import CheckpointNotFound, RunLost, UsageError
 from ...stores.run_entries import RunQuery
 from ...system.loop_door import LoopDoor

@@ -26,14 +26,13 @@ __all__ = ["prune_unreachable"]
 _AT_ONCE: Final = 200
 _BY_RUN: Final = (journal_key(""), history_key(""), answered_by_key(""))
 _ANSWERED: Final = answered_key("", 0).removesuffix("@0")
-_MARKS: Final = (f"{RESERVED}open:", f"{RESERVED}stuck:")
 
 
 async def prune_unreachable(access: StoreAccess) -> int:
     """Remove the data of unreachable runs. Returns the number of keys."""
     keys = await access.keys("")
     saves = [key for key in keys if not key.startswith(RESERVED)]
-    reached = {_run_of_mark(key) for key in keys if key.startswith(_MARKS)}
+    reached: set[str] = set()
     found: dict[str, list[Write]] = {}
     for key in keys:
         run_id = _run_of(key)
@@ -77,17 +76,11 @@ def _parts(items: Iterable[str]) -> Iterable[list[str]]:
 
 
 def _run_of(key: str) -> str | None:
-    """Return the run of a key that is neither a checkpoint nor a mark; None for other keys."""
+    """Return the run of a key that is not a checkpoint; None for other keys."""
     for prefix in _BY_RUN:
         if key.startswith(prefix):
             return key.removeprefix(prefix)
     return key.removeprefix(_ANSWERED).rpartition("@")[0] if key.startswith(_ANSWERED) else None
-
-
-def _run_of_mark(key: str) -> str:
-    """Return the run of a mark: its key has the length of the agent's name, the name, the run."""
-    length, _, rest = key.removeprefix(RESERVED).partition(":")[2].partition(":")
-    return rest[int(length) + 1 :] if length.isdecimal() else rest
 
 
 def _save(key: str, data: bytes) -> tuple[str, int] | None:

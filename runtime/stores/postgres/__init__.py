@@ -1,6 +1,6 @@
 """The PostgreSQL store. No row stays locked for longer than one message takes.
 
-entries     the list of runs
+entries     the rows of runs
 tables      the tables, and the statements that read them
 functions   the functions that run in the server
 arrays      binary encoding of lists

@@ -48,7 +48,7 @@ class Batch:
         self.epochs, self.spans, self.lasts = Numbers(), Numbers(), Numbers()
         self.w_kinds, self.w_keys, self.w_values = Words(), Blobs(), Blobs()
         self.w_afters, self.w_spans, self.w_lasts = Numbers(), Numbers(), Numbers()
-        self.w_records = Blobs()
+        self.w_records, self.w_numbers = Blobs(), Numbers()
         for operation in self._operations:
             self._add(operation)
 
@@ -93,7 +93,11 @@ class Batch:
             self.w_kinds.append(write.kind)
             self.w_keys.append(write.key)
             self.w_values.append(write.value)
-            self.w_afters.append(write.after)
+            if write.numbers:
+                self.w_afters.append(len(self.w_numbers))
+                self.w_numbers.extend(write.numbers)
+            else:
+                self.w_afters.append(write.after)
             self.w_spans.append(_NONE if write.seconds is None else _microseconds(write.seconds))
             self.w_records.extend(write.records)
             self.w_lasts.append(len(self.w_records))
@@ -118,6 +122,7 @@ class Batch:
             self.w_spans,
             self.w_lasts,
             self.w_records,
+            self.w_numbers,
         )
 
     def written(self) -> Blobs:
@@ -126,7 +131,7 @@ class Batch:
             {
                 key
                 for kind, key in zip(self.w_kinds, self.w_keys, strict=True)
-                if kind in {"append", "put", "remove"}
+                if kind not in {"expect", "expect_entry"}
             }
         )
 

@@ -79,6 +79,15 @@ BEGIN
     refused := 0;
     made := false;
     FOR w IN w_first .. w_last LOOP
+        IF w_kinds[w] = 'expect_entry' THEN
+            SELECT r.claim IS NOT NULL, r.value = w_values[w] INTO there, same FROM {runs} AS r
+                WHERE r.run = w_keys[w] AND (r.expires IS NULL OR r.expires > moment) FOR UPDATE;
+            IF (CASE WHEN w_values[w] IS NULL THEN coalesce(there, false) ELSE NOT coalesce(same, false) END) THEN
+                refused := w;
+                RETURN;
+            END IF;
+            CONTINUE;
+        END IF;
         CONTINUE WHEN w_kinds[w] IN ('put', 'remove', 'entry', 'drop') OR (w_kinds[w] = 'append' AND w_afters[w] < 0);
         LOOP
             SELECT e.records, e.expires, e.value IS NOT DISTINCT FROM w_values[w] INTO held, ends, same FROM {entries} AS e WHERE e.key = w_keys[w] FOR UPDATE;
@@ -104,7 +113,7 @@ END {tag}"""
 # Does some writes of a batch. Returns the number of records in the journal of the last append.
 _WRITE: Final = """CREATE OR REPLACE FUNCTION {write}(
     w_first bigint, w_last bigint, w_kinds text[], w_keys bytea[], w_values bytea[], w_afters bigint[], w_spans bigint[], w_lasts bigint[],
-    w_records bytea[], ttl float8, moment timestamptz, OUT size bigint
+    w_records bytea[], w_numbers bigint[], ttl float8, moment timestamptz, OUT size bigint
 ) LANGUAGE plpgsql AS {tag}
 DECLARE
     into_entry bigint;
@@ -134,8 +143,7 @@ BEGIN
             DELETE FROM {entries} AS e WHERE e.key = w_keys[w];
         ELSIF w_kinds[w] = 'entry' THEN
             r_first := CASE WHEN w = 1 THEN 1 ELSE w_lasts[w - 1] + 1 END;
-            PERFORM {list_run}(w_keys[w], w_records[r_first], w_records[r_first + 1], w_records[r_first + 2], w_afters[w],
-                w_records[r_first + 3 : w_lasts[w]], w_values[w], later, moment);
+            PERFORM {list_run}(w_keys[w], w_records[r_first : w_lasts[w]], w_numbers[w_afters[w] + 1 : w_afters[w] + 9], w_values[w], later, moment);
         ELSIF w_kinds[w] = 'drop' THEN
             DELETE FROM {runs} AS r WHERE r.run = w_keys[w];
         END IF;
@@ -208,8 +216,9 @@ _PERFORM: Final = """CREATE OR REPLACE FUNCTION {perform}(
     writer bytea, number bigint, ttl float8, provable boolean, patience integer,
     o_kinds text[], o_keys bytea[], o_owners bytea[], o_epochs bigint[], o_spans bigint[], o_endings text[], o_lasts bigint[],
     w_kinds text[], w_keys bytea[], w_values bytea[], w_afters bigint[], w_spans bigint[], w_lasts bigint[], w_records bytea[],
+    w_numbers bigint[],
     OUT words text[], OUT ones bigint[], OUT twos bigint[], OUT names bytea[]
-) LANGUAGE plpgsql SET enable_seqscan = off AS {tag}
+) LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS {tag}
 DECLARE
     moment timestamptz;
     w_first bigint;
@@ -237,10 +246,14 @@ BEGIN
         PERFORM 1 FROM {owners} AS o WHERE o.owner = ANY (o_owners) ORDER BY o.owner FOR KEY SHARE;
     END IF;
     PERFORM 1 FROM {claims} AS c WHERE c.key = ANY (o_keys) ORDER BY c.key FOR UPDATE;
-    PERFORM 1 FROM {entries} AS e WHERE e.key = ANY (w_keys) ORDER BY e.key FOR UPDATE;
+    SELECT min(locked.expires) INTO moment FROM (
+        SELECT e.expires FROM {entries} AS e WHERE e.key = ANY (w_keys) ORDER BY e.key FOR UPDATE
+    ) AS locked;
+    fresh := moment <= clock_timestamp();
     moment := clock_timestamp();
-    -- What has expired must be gone before something is written in its place.
-    DELETE FROM {entries} AS e WHERE e.key = ANY (w_keys) AND e.expires <= moment;
+    IF fresh THEN  -- What has expired must be gone before something is written in its place.
+        DELETE FROM {entries} AS e WHERE e.key = ANY (w_keys) AND e.expires <= moment;
+    END IF;
     words := array_fill('done'::text, ARRAY[cardinality(o_kinds)]);
     ones := array_fill(0::bigint, ARRAY[cardinality(o_kinds)]);
     twos := ones;
@@ -260,7 +273,8 @@ BEGIN
         IF o_kinds[i] = 'claim' THEN
             SELECT t.word, t.made INTO word, fresh FROM {take}(o_keys[i], o_owners[i]) AS t;
         ELSIF o_owners[i] IS NOT NULL THEN
-            SELECT c.owner, c.epoch INTO held FROM {claims} AS c WHERE c.key = o_keys[i] FOR UPDATE;
+            -- It was locked above; one that was made after that has another epoch.
+            SELECT c.owner, c.epoch INTO held FROM {claims} AS c WHERE c.key = o_keys[i];
             IF held.owner IS DISTINCT FROM o_owners[i] OR held.epoch <> o_epochs[i] THEN
                 word := 'epoch';
                 names[i] := held.owner;
@@ -282,12 +296,10 @@ BEGIN
                 ones[i] := looked.refused;
                 twos[i] := looked.held;
             ELSE
-                ones[i] := {write}(w_first, w_last, w_kinds, w_keys, w_values, w_afters, w_spans, w_lasts, w_records, ttl, moment);
+                ones[i] := {write}(w_first, w_last, w_kinds, w_keys, w_values, w_afters, w_spans, w_lasts, w_records, w_numbers, ttl, moment);
             END IF;
             IF looked.made THEN
-                FOR w IN w_first .. w_last LOOP
-                    DELETE FROM {entries} AS e WHERE e.key = w_keys[w] AND e.expires = '-infinity';
-                END LOOP;
+                DELETE FROM {entries} AS e WHERE e.key = ANY (w_keys[w_first : w_last]) AND e.expires = '-infinity';
             END IF;
         END IF;
         IF word <> 'done' THEN
@@ -337,11 +349,13 @@ BEGIN
     SELECT array_agg(idle.key) INTO left_keys FROM (
         SELECT c.key FROM {claims} AS c
         WHERE NOT EXISTS (SELECT FROM {owners} AS o WHERE o.owner = c.owner) AND NOT EXISTS (SELECT FROM {entries} AS e WHERE e.key = c.key)
+            AND NOT EXISTS (SELECT FROM {runs} AS r WHERE r.claim = c.key)
         LIMIT most FOR UPDATE OF c SKIP LOCKED
     ) AS idle;
     WITH removed AS (
         DELETE FROM {claims} AS c WHERE c.key = ANY (left_keys)
         AND NOT EXISTS (SELECT FROM {owners} AS o WHERE o.owner = c.owner) AND NOT EXISTS (SELECT FROM {entries} AS e WHERE e.key = c.key)
+            AND NOT EXISTS (SELECT FROM {runs} AS r WHERE r.claim = c.key)
         RETURNING c.key
     )
     SELECT count(DISTINCT k.key) INTO gone FROM (SELECT r.key FROM removed AS r UNION ALL SELECT unnest(gone_keys)) AS k (key);

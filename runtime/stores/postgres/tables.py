@@ -52,7 +52,7 @@ _PARTS: Final = {
         "%s::bigint[], "
         # For their writes.
         "%s::text[], %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[], %s::bigint[], "
-        "%s::bytea[]"
+        "%s::bytea[], %s::bigint[]"
     ),
 }
 
@@ -91,6 +91,8 @@ _TABLES: Final = (
     "watched",
     "runs",
     "run_labels",
+    "run_list",
+    "label_list",
 )
 
 # Keys and owners are UTF-8 stored as bytes: bytes sort the same everywhere, and may contain what
@@ -154,10 +156,14 @@ _SQL: Final = {
     "keys": "SELECT key FROM {entries} WHERE key >= %s AND key < %s AND {is_there} ORDER BY key",
     "holder": "SELECT owner FROM {claims} WHERE key = %s AND owner IS NOT NULL AND {lives}(owner)",
     "orphans": """
-        WITH alive AS MATERIALIZED (SELECT owner FROM {owners} WHERE {lives}(owner))
-        SELECT e.key FROM {entries} AS e LEFT JOIN {claims} AS c ON c.key = e.key
-        WHERE e.key >= %s AND e.key < %s AND e.value IS NOT NULL AND {is_there} AND NOT EXISTS (SELECT FROM alive WHERE alive.owner = c.owner)
-        ORDER BY coalesce(c.attempts, 0), e.key LIMIT %s""",
+        WITH alive AS MATERIALIZED (SELECT owner FROM {owners} WHERE {lives}(owner)), bounds AS (SELECT %s::bytea AS first, %s::bytea AS behind),
+        found AS (
+            SELECT key FROM {entries}, bounds WHERE key >= first AND key < behind AND value IS NOT NULL AND {is_there}
+            UNION ALL SELECT claim FROM {runs}, bounds WHERE claim >= first AND claim < behind AND {is_there}
+        )
+        SELECT f.key FROM found AS f LEFT JOIN {claims} AS c ON c.key = f.key
+        WHERE NOT EXISTS (SELECT FROM alive WHERE alive.owner = c.owner)
+        ORDER BY coalesce(c.attempts, 0), f.key LIMIT %s""",
     "perform": "SELECT * FROM {perform}(%s, %s, %s::float8, %s, %s::integer, {lists})",
     "prune": "SELECT * FROM {prune}(%s::bigint, %s::float8, %s::integer)",
     **PRUNING,

@@ -1,7 +1,7 @@
 """The Redis store. Related changes are always written in one step.
 
 scripts     the scripts that run in the server: a batch of operations
-entries     the list of runs
+entries     the rows of runs
 searches    scripts that go through many keys, step by step
 layout      the version of the stored data
 wire        encoding of operations and decoding of answers

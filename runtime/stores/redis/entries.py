@@ -1,7 +1,7 @@
-"""The list of runs in Redis: the scripts that write it, as a part of a batch, and that search it,
-in steps.
+"""The rows of runs in Redis: the scripts that read and search them, in steps.
 
-Each run has a key `r:` with its columns. `runs` has the time of each run's last write, and
+Each run has a key `r:` with its columns, written as a part of a batch. `runs:claims` has the claims
+of the runs that a process has to continue. `runs` has the time of each run's last write, and
 `runs:ends` the expiry of those that expire. Each status, and each status combined with an agent, a
 session or a label, has its own index, sorted by the start of the runs: the newest of each status
 are adjacent, and the caller merges those of several statuses.
@@ -20,7 +20,7 @@ FIND_ENTRY: Final = (
     COMMON
     + """
 local held = read_entry(ARGV[2])
-return held and {ARGV[2], held[1], held[2], held[3], held[4], cmsgpack.unpack(held[5]), held[6]}
+return held and answer_of(ARGV[2], held)
 """
 )
 
@@ -55,7 +55,7 @@ for at = 1, #rows, 2 do
     wanted = wanted and redis.call('ZSCORE', index, run)
   end
   local held = wanted and read_entry(run)
-  if held then found[#found + 1] = {run, held[1], held[2], held[3], held[4], cmsgpack.unpack(held[5]), held[6]} end
+  if held then found[#found + 1] = answer_of(run, held) end
 end
 if #rows < 2 * most then return {'', '', found} end
 return {string.format('%.0f', tonumber(began)), run, found}

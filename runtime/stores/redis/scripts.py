@@ -7,7 +7,7 @@ expiry, in milliseconds of the server's clock.
 
 `o:` exists as long as an owner is alive, and for `GRACE` longer; `owners` has all of them, the
 oldest first. `c:` is a claim: its owner, its epoch, the number of times it was taken; `claims` has
-the keys of all. `epoch` is the last epoch. Keys that start with `r` are the list of runs, which
+the keys of all. `epoch` is the last epoch. Keys that start with `r` are the rows of runs, which
 `entries.py` describes. `w:` has the answers to each writer's last batch, so that a batch whose
 answer was lost is not done twice. `n:` is the channel on which written keys are published.
 """
@@ -68,7 +68,7 @@ local function unclaim_if_dead(key)
   return true
 end
 
--- The list of runs. Texts that name an index are told apart by their length.
+-- The rows of runs. Texts that name an index are told apart by their length.
 local function index_of(kind, status, text)
   return root .. 'runs:' .. kind .. ':' .. #status .. ':' .. status .. text
 end
@@ -80,16 +80,29 @@ local function indexes_of(status, agent, session, labels)
   return found
 end
 
--- Agent, session, status, when it was started, packed labels, value; nothing, if there is none or it has come to its end.
+-- The columns of a row, seven texts and nine numbers first; then packed labels, value, expiry. Nothing, if there is none or it has come to its end.
+local columns = {'agent', 'session', 'status', 'claim', 'checkpoint', 'last_agent', 'error',
+  'started', 'updated', 'ended', 'attempts', 'steps', 'input_tokens', 'output_tokens', 'cached_tokens', 'requests', 'labels', 'value', 'ends'}
+local SESSION, STATUS, CLAIM, STARTED, LABELS, VALUE, ENDS = 2, 3, 4, 8, 17, 18, 19
 local function read_entry(run)
-  local held = redis.call('HMGET', root .. 'r:' .. run, 'agent', 'session', 'status', 'started', 'labels', 'value', 'ends')
-  if held[1] and (held[7] == '0' or tonumber(held[7]) > now) then return held end
+  local held = redis.call('HMGET', root .. 'r:' .. run, unpack(columns))
+  if held[1] and (held[ENDS] == '0' or tonumber(held[ENDS]) > now) then return held end
+end
+
+-- A row as it is answered: the run, its texts and numbers, the list of its labels, its value.
+local function answer_of(run, held)
+  local answer = {run}
+  for at = 1, LABELS - 1 do answer[at + 1] = held[at] end
+  answer[LABELS + 1], answer[VALUE + 1] = cmsgpack.unpack(held[LABELS]), held[VALUE]
+  return answer
 end
 
 local function drop_entry(run)
-  local held = redis.call('HMGET', root .. 'r:' .. run, 'status', 'agent', 'session', 'labels')
+  local held = redis.call('HMGET', root .. 'r:' .. run, 'status', 'agent', 'session', 'labels', 'claim')
   if held[1] then
     for _, index in ipairs(indexes_of(held[1], held[2], held[3], cmsgpack.unpack(held[4]))) do redis.call('ZREM', index, run) end
+    if held[5] ~= '' then redis.call('ZREM', root .. 'runs:claims', held[5]) end
+    tell(run)
   end
   redis.call('UNLINK', root .. 'r:' .. run)
   redis.call('ZREM', root .. 'runs', run)
@@ -131,8 +144,13 @@ local function check(at, last)
       if ARGV[at + 2] == '1' then same = value == ARGV[at + 3] else same = not value and redis.call('EXISTS', root .. 'j:' .. key) == 0 end
       if not same then return refused('value', key) end
       at = at + 4
+    elseif kind == 'expect_entry' then
+      local row, same = read_entry(key), nil
+      if ARGV[at + 2] == '1' then same = row and row[VALUE] == ARGV[at + 3] else same = not row or row[CLAIM] == '' end
+      if not same then return refused('value', key) end
+      at = at + 4
     elseif kind == 'entry' then
-      at = at + 6 + ARGV[at + 5]
+      at = at + 5 + ARGV[at + 4]
     else
       at = at + (kind == 'put' and 4 or 2)
     end
@@ -177,25 +195,34 @@ local function put(key, value, ms)
   written(key, ms)
 end
 
-local function list_run(run, value, ms, started, first, last)
-  local agent, session, status, labels = ARGV[first], ARGV[first + 1], ARGV[first + 2], {}
-  for at = first + 3, last do labels[#labels + 1] = ARGV[at] end
-  local held = read_entry(run)
+local function list_run(run, value, ms, first, last)
+  local held, labels, words = read_entry(run), {}, {}
   if held then
-    agent, started, labels = held[1], held[4], cmsgpack.unpack(held[5])
+    labels = cmsgpack.unpack(held[LABELS])
   else
+    for at = first + LABELS - 1, last do labels[#labels + 1] = ARGV[at] end
     drop_entry(run)
   end
+  for at, column in ipairs(columns) do
+    if at >= LABELS then break end
+    words[2 * at - 1], words[2 * at] = column, held and (at == 1 or at == STARTED) and held[at] or ARGV[first + at - 1]
+  end
+  local agent, session, status, claim, started = words[2], words[2 * SESSION], words[2 * STATUS], words[2 * CLAIM], words[2 * STARTED]
   local ends = ms > 0 and now + ms or 0
   -- This is the first write, which may be refused.
-  redis.call('HSET', root .. 'r:' .. run, 'agent', agent, 'session', session, 'status', status, 'started', started, 'labels', cmsgpack.pack(labels),
-    'value', value, 'ends', string.format('%.0f', ends))
-  if not held or held[3] ~= status or held[2] ~= session then
+  redis.call('HSET', root .. 'r:' .. run, 'labels', cmsgpack.pack(labels), 'value', value, 'ends', string.format('%.0f', ends), unpack(words))
+  if not held or held[STATUS] ~= status or held[SESSION] ~= session then
     if held then
-      for _, index in ipairs(indexes_of(held[3], agent, held[2], labels)) do redis.call('ZREM', index, run) end
+      for _, index in ipairs(indexes_of(held[STATUS], agent, held[SESSION], labels)) do redis.call('ZREM', index, run) end
     end
     for _, index in ipairs(indexes_of(status, agent, session, labels)) do redis.call('ZADD', index, started, run) end
   end
+  local before = held and held[CLAIM] or ''
+  if before ~= claim then
+    if before ~= '' then redis.call('ZREM', root .. 'runs:claims', before) end
+    if claim ~= '' then redis.call('ZADD', root .. 'runs:claims', 0, claim) end
+  end
+  tell(run)
   redis.call('ZADD', root .. 'runs', now, run)
   if ends > 0 then redis.call('ZADD', root .. 'runs:ends', ends, run) else redis.call('ZREM', root .. 'runs:ends', run) end
 end
@@ -215,9 +242,9 @@ local function write(at, last)
       forget(key)
       at = at + 2
     elseif kind == 'entry' then
-      local ms, count = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 5])
-      list_run(key, ARGV[at + 2], ms > 0 and ms or ttl, ARGV[at + 4], at + 6, at + 5 + count)
-      at = at + 6 + count
+      local ms, count = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+      list_run(key, ARGV[at + 2], ms > 0 and ms or ttl, at + 5, at + 4 + count)
+      at = at + 5 + count
     elseif kind == 'drop' then
       drop_entry(key)
       at = at + 2

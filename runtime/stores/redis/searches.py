@@ -32,17 +32,17 @@ return redis.call('ZRANGEBYLEX', root .. 'keys', ARGV[2], ARGV[3])
 """
 )
 
-# prefix; start and end of the range, as above; how many at most. Returns the last checked key, or
-# '' at the end; and keys and attempts in turn.
+# prefix; start and end of the range, as above; how many at most; the index: that of the keys, or of
+# the claims of runs. Returns the last checked key, or '' at the end; and keys and attempts in turn.
 ORPHANS: Final = (
     COMMON
     + """
 local most = tonumber(ARGV[4])
-local keys = redis.call('ZRANGEBYLEX', root .. 'keys', ARGV[2], ARGV[3], 'LIMIT', 0, most)
+local keys = redis.call('ZRANGEBYLEX', root .. ARGV[5], ARGV[2], ARGV[3], 'LIMIT', 0, most)
 local found = {}
 for _, key in ipairs(keys) do
   local held = redis.call('HMGET', root .. 'c:' .. key, 'owner', 'attempts')
-  if not (held[1] and alive(held[1])) and redis.call('EXISTS', root .. 'v:' .. key) == 1 then
+  if not (held[1] and alive(held[1])) and (ARGV[5] ~= 'keys' or redis.call('EXISTS', root .. 'v:' .. key) == 1) then
     found[#found + 1] = key
     found[#found + 1] = tonumber(held[2] or 0)
   end
@@ -72,7 +72,8 @@ PRUNE_CLAIMS: Final = (
 local most, gone = tonumber(ARGV[3]), 0
 local keys = redis.call('ZRANGEBYLEX', root .. 'claims', ARGV[2], '+', 'LIMIT', 0, most)
 for _, key in ipairs(keys) do
-  if redis.call('EXISTS', root .. 'v:' .. key, root .. 'j:' .. key) == 0 and unclaim_if_dead(key) then gone = gone + 1 end
+  if redis.call('EXISTS', root .. 'v:' .. key, root .. 'j:' .. key) == 0 and not redis.call('ZSCORE', root .. 'runs:claims', key)
+    and unclaim_if_dead(key) then gone = gone + 1 end
 end
 return {#keys == most and keys[most] or '', gone}
 """

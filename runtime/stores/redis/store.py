@@ -14,6 +14,7 @@ from ...environment import environment
 from ...errors import StoreError, UsageError
 from ..arguments import is_plain_function, time_to_live
 from ..risks import Risks
+from ..run_entries import TEXTS
 from ..store_thread import Operation, SteppedOperation
 from ..threaded_store import DrivenStore, EncodedEntry, EncodedQuery
 from ..troubles import REDIS, Entry, Newer, Trouble, Unusable, named
@@ -180,11 +181,11 @@ class _Server:
             "read": self._read,
             "holder": self._holder,
             "keys": self._keys,
+            "run_entry": self._run_entry,
         }
         self._searches: dict[str, Callable[[_Client, Any], object]] = {
             "orphans": self._orphans,
             "prune": self._prune,
-            "run_entry": self._run_entry,
             "run_entries": self._run_entries,
         }
 
@@ -215,6 +216,8 @@ class _Server:
         for operation, answer in zip(reads, answers, strict=True):
             if isinstance(answer, Exception):
                 self._fail(operation, answer)
+            elif operation.name == "run_entry":
+                operation.result = None if answer is None else _entry(answer)
             else:
                 operation.result = answer
         for operation in searches:  # each is alone in its batch
@@ -330,28 +333,28 @@ class _Server:
     def _keys(self, operation: Operation) -> tuple[object, ...]:
         return ("EVAL", KEYS, 0, self._prefix, b"[" + operation.key, behind(operation.key))
 
+    def _run_entry(self, operation: Operation) -> tuple[object, ...]:
+        return ("EVAL", FIND_ENTRY, 0, self._prefix, operation.key)
+
     # ---- searches, in steps
 
     def _orphans(self, client: _Client, operation: Operation) -> list[bytes]:
         prefix, limit = operation.key, operation.arguments[0]
         found: list[tuple[int, bytes]] = []
-        fresh, start = 0, b"[" + prefix
-        # Keys come sorted, and zero attempts is the minimum: with enough of those, no later key can
-        # rank before them.
-        while start != b"(" and (limit is None or fresh < limit):
-            last, step = client.execute_command(
-                "EVAL", ORPHANS, 0, self._prefix, start, behind(prefix), AT_ONCE
-            )
-            more = list(zip(step[1::2], step[::2], strict=True))
-            fresh += sum(1 for attempts, _key in more if not attempts)
-            found += more
-            start = b"(" + last
+        for index in ("runs:claims", "keys"):
+            fresh, start = 0, b"[" + prefix
+            # Keys come sorted, and zero attempts is the minimum: with enough of those, no later
+            # key of this index can rank before them.
+            while start != b"(" and (limit is None or fresh < limit):
+                last, step = client.execute_command(
+                    "EVAL", ORPHANS, 0, self._prefix, start, behind(prefix), AT_ONCE, index
+                )
+                more = list(zip(step[1::2], step[::2], strict=True))
+                fresh += sum(1 for attempts, _key in more if not attempts)
+                found += more
+                start = b"(" + last
         found.sort()
         return [key for _attempts, key in found[:limit]]
-
-    def _run_entry(self, client: _Client, operation: Operation) -> EncodedEntry | None:
-        found = client.execute_command("EVAL", FIND_ENTRY, 0, self._prefix, operation.key)
-        return None if found is None else _entry(found)
 
     def _run_entries(self, client: _Client, operation: Operation) -> list[EncodedEntry]:
         query: EncodedQuery = operation.arguments[0]
@@ -360,13 +363,13 @@ class _Server:
             behind = client.execute_command("EVAL", FIND_ENTRY, 0, self._prefix, query.after)
             if behind is None:
                 return []
-            place, last = behind[4], query.after
+            place, last = behind[_STARTED], query.after
         found = [
             entry
             for status in query.statuses
             for entry in self._of_status(client, query, status, place, last)
         ]
-        found.sort(key=lambda entry: (entry[4], entry[0]), reverse=True)
+        found.sort(key=lambda entry: (entry[2][0], entry[0]), reverse=True)
         return found[: query.limit]
 
     def _of_status(
@@ -414,8 +417,17 @@ class _Server:
 
 
 def _entry(found: Sequence[Any]) -> EncodedEntry:
-    run, agent, session, status, started, labels, value = found
-    return run, agent, session, status, int(started), labels, value
+    run, *columns, labels, value = found
+    return (
+        run,
+        columns[: len(TEXTS)],
+        [int(column) for column in columns[len(TEXTS) :]],
+        labels,
+        value,
+    )
+
+
+_STARTED: Final = 1 + len(TEXTS)  # the place of that column in an answer
 
 
 def _see_what_it_is(client: _Client) -> None:

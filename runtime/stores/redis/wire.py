@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import WriteRefused
+from ..run_entries import TEXTS
 
 if TYPE_CHECKING:
     from ..store_thread import Operation
@@ -62,7 +63,7 @@ def _add(words: list[object], write: EncodedWrite) -> None:
             write.value,
             0 if write.seconds is None else milliseconds(write.seconds),
         )
-    elif kind == "expect":
+    elif kind in ("expect", "expect_entry"):
         words += (
             (kind, write.key, 0, b"") if write.value is None else (kind, write.key, 1, write.value)
         )
@@ -73,9 +74,10 @@ def _add(words: list[object], write: EncodedWrite) -> None:
             write.key,
             write.value,
             ends,
-            write.after,
-            len(write.records),
-            *write.records,
+            len(write.records) + len(write.numbers),
+            *write.records[: len(TEXTS)],
+            *write.numbers,
+            *write.records[len(TEXTS) :],
         )
     else:
         words += (kind, write.key)

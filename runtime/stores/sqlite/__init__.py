@@ -3,7 +3,7 @@
 state       the store's own time, and the counter of epochs
 known       a connection's cache of the file, valid until another connection writes
 rows        the pending rows of a transaction, table by table
-entries     the list of runs
+entries     the rows of runs
 schema      the tables and their version
 tables      values and journals
 owners      owners and claims

@@ -1,4 +1,4 @@
-"""The list of runs in the file of a `SQLiteStore`.
+"""The rows of runs in the file of a `SQLiteStore`.
 
 Each index starts with the searched column and the status, and ends with the start time of the run.
 For every kind of query, the newest entries of each status are adjacent, and those of several
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgpack  # type: ignore[import-untyped]  # it has no stubs
 
+from ..run_entries import NUMBERS, TEXTS
 from .known import PLACES, Known, Listed, chunks
 
 if TYPE_CHECKING:
@@ -29,7 +30,19 @@ SCHEMA: Final = (
         agent BLOB NOT NULL,
         session BLOB NOT NULL,
         status BLOB NOT NULL,
+        claim BLOB,
+        checkpoint BLOB NOT NULL,
+        last_agent BLOB NOT NULL,
+        error BLOB NOT NULL,
         started INTEGER NOT NULL,
+        updated INTEGER NOT NULL,
+        ended INTEGER NOT NULL,
+        attempts INTEGER NOT NULL,
+        steps INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cached_tokens INTEGER NOT NULL,
+        requests INTEGER NOT NULL,
         labels BLOB NOT NULL,
         value BLOB NOT NULL,
         written REAL NOT NULL,
@@ -38,24 +51,52 @@ SCHEMA: Final = (
     "CREATE INDEX runs_by_status ON runs (status, started)",
     "CREATE INDEX runs_by_agent ON runs (agent, status, started)",
     "CREATE INDEX runs_by_session ON runs (session, status, started) WHERE session > x''",
+    "CREATE INDEX runs_by_claim ON runs (claim) WHERE claim IS NOT NULL",
     "CREATE INDEX runs_by_end ON runs (expires) WHERE expires IS NOT NULL",
     """CREATE TABLE run_labels (
         label BLOB NOT NULL, status BLOB NOT NULL, started INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (label, status, started, id)
     ) WITHOUT ROWID""",
+    # For people: texts as texts, times as times. The library itself never reads it.
+    """CREATE VIEW run_list AS SELECT
+        CAST(runs.run AS TEXT) AS run,
+        CAST(agent AS TEXT) AS agent,
+        nullif(CAST(session AS TEXT), '') AS session,
+        CAST(status AS TEXT) AS status,
+        claim IS NOT NULL AS unfinished,
+        CAST(owners.name AS TEXT) AS owner,
+        CAST(checkpoint AS TEXT) AS checkpoint,
+        datetime(started / 1e6, 'unixepoch') AS started,
+        datetime(updated / 1e6, 'unixepoch') AS updated,
+        CASE WHEN ended THEN datetime(ended / 1e6, 'unixepoch') END AS ended,
+        runs.attempts AS attempts,
+        steps,
+        input_tokens,
+        output_tokens,
+        cached_tokens,
+        requests,
+        nullif(CAST(last_agent AS TEXT), '') AS last_agent,
+        nullif(CAST(error AS TEXT), '') AS error
+    FROM runs LEFT JOIN claims ON claims.key = runs.claim LEFT JOIN owners ON owners.name = claims.owner
+    WHERE expires IS NULL OR expires > (julianday('now') - 2440587.5) * 86400.0""",
+    """CREATE VIEW label_list AS SELECT
+        CAST(run AS TEXT) AS run,
+        CAST(substr(label, 1, instr(label, x'00') - 1) AS TEXT) AS name,
+        CAST(substr(label, instr(label, x'00') + 1) AS TEXT) AS value
+    FROM run_labels JOIN runs ON runs.id = run_labels.id""",
 )
 
+_STARTED: Final = 1 + len(TEXTS)  # the place of that column
 _LOOKED_AT: Final = 500  # runs per step of a prune
 _LAST: Final = 2**62  # larger than every id
-_COLUMNS: Final = (
-    "runs.run, runs.agent, runs.session, runs.status, runs.started, runs.labels, runs.value, "
-    "runs.id"
+_COLUMNS: Final = ", ".join(
+    f"runs.{name}" for name in ("run", *TEXTS, *NUMBERS, "labels", "value", "id")
 )
 _IN_TIME: Final = (
     "AND {0}.status = :status AND {0}.started >= :since AND {0}.started <= :top AND ({0}.started "
     "< :place OR {0}.id < :last)"
 )
 _LISTED: Final = (
-    f"SELECT run, id, status, started, labels, expires FROM runs WHERE run IN ({PLACES})"  # noqa: S608 -- a constant
+    f"SELECT run, id, status, started, labels, expires, claim FROM runs WHERE run IN ({PLACES})"  # noqa: S608 -- a constant
 )
 
 
@@ -81,7 +122,10 @@ class Entries:
         key, now = write.key, self._state.now
         lasts = self._ttl if write.seconds is None else write.seconds
         expires = None if lasts is None else now + lasts
-        agent, session, status, *labels = write.records
+        agent, session, status, claimed, *others = write.records[: len(TEXTS)]
+        labels = write.records[len(TEXTS) :]
+        started, *numbers = write.numbers
+        claim = claimed or None
         held = self._find(key)
         if held is not None and held.expires is not None and held.expires <= now:
             self._remove(key, held)
@@ -96,23 +140,30 @@ class Entries:
                     agent,
                     session,
                     status,
-                    write.after,
+                    claim,
+                    *others,
+                    started,
+                    *numbers,
                     packed,
                     write.value,
                     now,
                     expires,
                 )
             )
-            self._label(labels, status, write.after, number)
-            self._known.runs[key] = Listed(number, status, write.after, packed, expires)
+            self._label(labels, status, started, number)
+            self._known.runs[key] = Listed(number, status, started, packed, expires, claim)
         else:
             number = held.id
-            self._rows.run_changes.append((session, status, write.value, now, expires, number))
+            self._rows.run_changes.append(
+                (session, status, claim, *others, *numbers, write.value, now, expires, number)
+            )
             if held.labels and held.status != status:
                 kept = msgpack.unpackb(held.labels)
                 self._unlabel(kept, held.status, held.started, number)
                 self._label(kept, status, held.started, number)
-            self._known.runs[key] = Listed(number, status, held.started, held.labels, expires)
+            self._known.runs[key] = Listed(
+                number, status, held.started, held.labels, expires, claim
+            )
         self._rows.touch((number,))
 
     def drop(self, key: bytes) -> None:
@@ -126,10 +177,24 @@ class Entries:
         held = runs.get(key)
         if held is None and key not in runs:
             row = self._execute(
-                "SELECT id, status, started, labels, expires FROM runs WHERE run = ?", (key,)
+                "SELECT id, status, started, labels, expires, claim FROM runs WHERE run = ?",
+                (key,),
             ).fetchone()
             held = runs[key] = None if row is None else Listed(*row)
         return held
+
+    def is_expected(self, write: EncodedWrite) -> bool:
+        """Return whether the run has that row or, without one, no process has to continue it."""
+        held = self._find(write.key)
+        if held is not None and held.expires is not None and held.expires <= self._state.now:
+            held = None
+        if write.value is None:
+            return held is None or held.claim is None
+        if held is None:
+            return False
+        self._rows.write()
+        (value,) = self._execute("SELECT value FROM runs WHERE id = ?", (held.id,)).fetchone()
+        return bool(value == write.value)
 
     def _next_id(self) -> int:
         known = self._known
@@ -175,7 +240,7 @@ class Entries:
             for status in query.statuses
             for row in self._execute(statement, values | {"status": status})
         ]
-        rows.sort(key=lambda row: (row[4], row[7]), reverse=True)
+        rows.sort(key=lambda row: (row[_STARTED], row[-1]), reverse=True)
         return [_entry(row) for row in rows[: query.limit]]
 
     def prune(self, last: float, behind: int) -> tuple[int, bool]:
@@ -200,7 +265,7 @@ class Entries:
     def _remove_all(self, which: str, values: tuple[float, ...]) -> None:
         self._rows.write()
         for key, *held in self._execute(
-            f"SELECT run, id, status, started, labels, expires FROM runs WHERE {which}",  # noqa: S608 -- constants
+            f"SELECT run, id, status, started, labels, expires, claim FROM runs WHERE {which}",  # noqa: S608 -- constants
             values,
         ).fetchall():
             self._remove(key, Listed(*held))
@@ -270,5 +335,6 @@ def _statement(query: EncodedQuery) -> str:
 
 
 def _entry(row: Sequence[Any]) -> EncodedEntry:
-    run, agent, session, status, started, labels, value, _ = row
-    return run, agent, session, status, started, msgpack.unpackb(labels) if labels else (), value
+    run, *columns, labels, value, _ = row
+    texts = [column or b"" for column in columns[: len(TEXTS)]]
+    return run, texts, columns[len(TEXTS) :], msgpack.unpackb(labels) if labels else (), value

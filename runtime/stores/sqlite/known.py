@@ -44,13 +44,14 @@ class Taken(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The cached row of a run in the list of runs."""
+    """The cached row of a run."""
 
     id: int
     status: bytes
     started: int
     labels: bytes
     expires: float | None
+    claim: bytes | None
 
 
 class Owner(NamedTuple):

@@ -126,6 +126,9 @@ class FileLooks:
             query = f"SELECT key, id, records, written FROM items WHERE key IN ({places})"  # noqa: S608 -- places alone
             for key, *said in connection.execute(query, part):
                 found[key] = tuple(said)
+            rows = f"SELECT run, id, status, written FROM runs WHERE run IN ({places})"  # noqa: S608 -- places alone
+            for run, *said in connection.execute(rows, part):
+                found[run] = (*(found[run] or ()), *said)
         return found
 
 

@@ -37,11 +37,16 @@ _CLAIMS: Final = f"SELECT key, owner, epoch, attempts FROM claims WHERE key IN (
 
 # The keys come from a range of the index, whatever else the file contains.
 _ORPHANS: Final = f"""
-    SELECT items.key FROM items CROSS JOIN contents ON contents.entry = items.id
+    SELECT items.key AS found, coalesce(claims.attempts, 0) AS tried FROM items CROSS JOIN contents ON contents.entry = items.id
     LEFT JOIN claims ON claims.key = items.key
     LEFT JOIN owners ON owners.name = claims.owner AND {_IN_TIME}
     WHERE items.key >= :first AND items.key < :behind AND {IS_THERE.replace("?", ":now")} AND owners.name IS NULL
-    ORDER BY coalesce(claims.attempts, 0), items.key LIMIT :limit
+    UNION ALL
+    SELECT runs.claim, coalesce(claims.attempts, 0) FROM runs INDEXED BY runs_by_claim
+    LEFT JOIN claims ON claims.key = runs.claim
+    LEFT JOIN owners ON owners.name = claims.owner AND {_IN_TIME}
+    WHERE runs.claim >= :first AND runs.claim < :behind AND {IS_THERE.replace("?", ":now")} AND owners.name IS NULL
+    ORDER BY tried, found LIMIT :limit
 """  # noqa: S608 -- constants
 
 
@@ -161,7 +166,7 @@ class Owners:
         }
         return [
             key
-            for (key,) in self._connection.execute(
+            for key, _ in self._connection.execute(
                 _ORPHANS, {**values, "machine": state.machine, "boot": state.boot}
             )
         ]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ..run_entries import NUMBERS, TEXTS
+
 if TYPE_CHECKING:
     import sqlite3
 
@@ -28,13 +30,16 @@ _STATEMENTS: Final = (
     (
         "runs",
         (
-            "INSERT INTO runs (id, run, agent, session, status, started, labels, value, written, "
-            "expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            f"INSERT INTO runs (id, run, {', '.join((*TEXTS, *NUMBERS))}, labels, value, "  # noqa: S608 -- constants
+            f"written, expires) VALUES ({', '.join('?' * (6 + len(TEXTS) + len(NUMBERS)))})"
         ),
     ),
     (
         "run_changes",
-        "UPDATE runs SET session = ?, status = ?, value = ?, written = ?, expires = ? WHERE id = ?",
+        (
+            f"UPDATE runs SET {' = ?, '.join((*TEXTS[1:], *NUMBERS[1:]))} = ?, value = ?, "  # noqa: S608 -- constants
+            "written = ?, expires = ? WHERE id = ?"
+        ),
     ),
 )
 
@@ -54,10 +59,8 @@ class Rows:
     gone_runs: list[tuple[int]]
     items: list[tuple[int, bytes, int, float, float | None]]
     records: list[tuple[int, int, bytes]]
-    run_changes: list[tuple[bytes, bytes, bytes | None, float, float | None, int]]
-    runs: list[
-        tuple[int, bytes, bytes, bytes, bytes, int, bytes, bytes | None, float, float | None]
-    ]
+    run_changes: list[tuple[bytes | float | None, ...]]
+    runs: list[tuple[bytes | float | None, ...]]
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

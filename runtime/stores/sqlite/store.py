@@ -41,6 +41,7 @@ _ANY_KEY: Final = "offbook:"
 _OWN: Final = 0o600  # permissions that the user of this process needs
 _PAUSE: Final = 0.01  # seconds between two attempts, where SQLite does not wait by itself
 _LARGEST_LOG: Final = 16 << 20  # bytes of the write-ahead log after it was larger
+_OF_RUNS: Final = ("entry", "drop", "expect_entry")
 _MANY: Final = 8  # batch size from which loading all rows in advance pays off
 
 
@@ -366,12 +367,8 @@ class _Opened:
             taken = [operation for operation in batch if operation.name in ("claim", "commit")]
             self._owners.look_for([operation.key for operation in taken])
             writes = [write for operation in taken for write in operation.arguments[1]]
-            self._tables.look_for(
-                [write.key for write in writes if write.kind not in ("entry", "drop")]
-            )
-            self._tables.entries.look_for(
-                [write.key for write in writes if write.kind in ("entry", "drop")]
-            )
+            self._tables.look_for([write.key for write in writes if write.kind not in _OF_RUNS])
+            self._tables.entries.look_for([write.key for write in writes if write.kind in _OF_RUNS])
 
 
 def _of(operation: Operation) -> str:

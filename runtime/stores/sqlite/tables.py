@@ -38,7 +38,8 @@ _SOME_RECORDS: Final = (
     "? ORDER BY number LIMIT ?)"
 )
 _IDLE_CLAIMS: Final = """DELETE FROM claims WHERE key > ? AND key <= ?
-    AND owner NOT IN (SELECT name FROM owners) AND NOT EXISTS (SELECT 1 FROM items WHERE items.key = claims.key)"""
+    AND owner NOT IN (SELECT name FROM owners) AND NOT EXISTS (SELECT 1 FROM items WHERE items.key = claims.key)
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.claim = claims.key)"""
 
 IS_THERE: Final = "(expires IS NULL OR expires > ?)"
 
@@ -157,6 +158,8 @@ class Tables:
                 )
                 if not is_so:
                     raise refused("value", write.key, "its value is another one by now")
+            elif write.kind == "expect_entry" and not self.entries.is_expected(write):
+                raise refused("value", write.key, "the row of that run is another one by now")
 
     def write(self, writes: Sequence[EncodedWrite]) -> None:
         """Do the writes, in their order, once they have been checked."""

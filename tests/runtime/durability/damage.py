@@ -13,6 +13,7 @@ from offbook.runtime.codec.packing import pack, unpack
 from offbook.runtime.data.interrupt import Answer, Pending
 from offbook.runtime.data.outcome import Outcome
 from offbook.runtime.data.value import table_of
+from offbook.runtime.stores import RunEntry
 
 MAGIC = b"\xc1ob"
 WAITING = Pending(InterruptContext("i", ()))
@@ -162,13 +163,22 @@ def damaged(draw, value):
 
 
 def store_with(content):
-    """A store with that in it: for each key its value, and its records."""
+    """A store with that in it: for each key its value, and its records; or the row of a run that a
+    process has to continue, under its claim.
+    """
     store = MemoryStore()
     for key, (value, records) in content.items():
+        if isinstance(value, RunEntry):
+            store._runs.put(value, store._time(), None)
+            continue
         entry = store._written(key)
         entry.value, entry.records = value, list(records)
     return store
 
 
 def content_of(store):
-    return {key: (entry.value, tuple(entry.records)) for key, entry in store._entries.items()}
+    rows = [row for row, *_ in store._runs._entries.values() if row.claim]
+    return {
+        **{key: (entry.value, tuple(entry.records)) for key, entry in store._entries.items()},
+        **{row.claim: (row, ()) for row in rows},
+    }

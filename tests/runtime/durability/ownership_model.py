@@ -31,10 +31,14 @@ class Store(NamedTuple):
     epoch: int = 0
     clock: int = 0  # of its server: as large as every epoch that was given before the last failover
     journal: tuple[tuple[str, int], ...] = ()  # steps, and the epochs under which they were written
-    mark: bool = False  # that it is not finished
+    # Its row: "", "open" (a process has to continue it), "waits" (for an answer) or "ended".
+    row: str = ""
     answers: int = 0
-    ended: bool = False
     begun: int = 0
+
+    @property
+    def ended(self):
+        return self.row == "ended"
 
 
 class Message(NamedTuple):
@@ -115,6 +119,8 @@ class Model:
         if message.kind in ("begin", "take"):
             return self._claim(store, message)
         refused = self._refusal(store, message)
+        if refused and message.kind in ("end", "last") and self.mistake == "no fence for the row":
+            return store._replace(row="ended"), refused
         if refused:
             return store, refused
         if message.kind == "verify":
@@ -122,14 +128,16 @@ class Model:
         if message.kind == "leave":
             return store._replace(claim=(-1, store.claim[1])), "done"
         if message.kind == "end":
-            return store._replace(ended=True, mark=False, claim=None), "done"
+            return store._replace(row="ended", claim=None), "done"
         journal = (*store.journal, (STEPS[message.position], message.epoch))
         if message.kind == "last":
-            return store._replace(journal=journal, ended=True, mark=False, claim=None), "done"
+            return store._replace(journal=journal, row="ended", claim=None), "done"
         if message.kind == "answer":
-            return store._replace(journal=journal, answers=store.answers + 1, mark=True), "done"
+            row = store.row if self.mistake == "an answer leaves the row" else "open"
+            return store._replace(journal=journal, answers=store.answers + 1, row=row), "done"
         if message.position == 1:  # it asks: whoever answers takes it anew
-            return store._replace(journal=journal, mark=False, claim=None), "done"
+            row = store.row if self.mistake == "a question leaves the row" else "waits"
+            return store._replace(journal=journal, row=row, claim=None), "done"
         return store._replace(journal=journal), "done"
 
     def _claim(self, store, message):
@@ -144,7 +152,7 @@ class Model:
         if (
             message.kind == "begin"
             and self.mistake != "no value check"
-            and (store.mark or store.ended or store.journal)
+            and (store.row or store.journal)
         ):
             return store, "value"
         last = (
@@ -156,7 +164,7 @@ class Model:
         store = store._replace(claim=(message.owner, epoch), epoch=max(epoch, store.epoch))
         if message.kind == "begin":
             store = store._replace(
-                journal=(*store.journal, (STEPS[0], epoch)), mark=True, begun=store.begun + 1
+                journal=(*store.journal, (STEPS[0], epoch)), row="open", begun=store.begun + 1
             )
         return store, epoch
 
@@ -285,7 +293,7 @@ class Model:
     def _wants(self, store, process):
         """What a process does next of its own accord."""
         if process.phase == "in":
-            if not store.journal and not store.mark:
+            if not store.journal and not store.row:
                 return "begin"
             return None if store.ended else "take"
         if process.phase == "called":
@@ -388,8 +396,11 @@ class Model:
             raise Broken(f"an answer counts twice, or the run begins twice: {message} to {before}")
         if store.ended and len(store.journal) < len(STEPS):
             raise Broken(f"a run has ended before its last step: {message} to {before}")
-        if before.ended and (store.journal != before.journal or not store.ended or store.mark):
+        if before.ended and (store.journal != before.journal or not store.ended):
             raise Broken(f"a run that has ended goes on: {message} to {before}")
+        waits = len(store.journal) == 2  # it has asked, and was not answered
+        if not store.ended and store.journal and (store.row == "waits") != waits:
+            raise Broken(f"the row says something else than the journal: {message} to {before}")
 
     def explore(self, *, keep=True):
         """Go through all of it.
@@ -444,6 +455,9 @@ MUTANTS = {
     "time is not looked at": "stale owner",
     "a time that was over is forgotten": "stale owner",
     "keys by owners": "two keys",
+    "no fence for the row": "not alive|two owners|before its last step",
+    "an answer leaves the row": "row says something else",
+    "a question leaves the row": "row says something else",
 }
 """Each mistake, and the promises that it breaks."""
 

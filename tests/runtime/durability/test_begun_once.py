@@ -17,6 +17,9 @@ from offbook.runtime import (
     ToolCalls,
     UsageError,
 )
+from offbook.runtime.durability.store_access import StoreAccess
+from offbook.runtime.durability.store_keys import open_key, open_prefix
+from offbook.runtime.stores import RunEntry
 from offbook.runtime.testing import ManualClock
 from tests.doubles.held_stores import beside, soon, turns
 from tests.doubles.left_runs import lose_all
@@ -311,5 +314,21 @@ def test_who_follows_a_run_is_told_when_it_is_lost_and_nothing_of_it_was_kept(ru
         assert {type(problem) for problem in await soon(waiting)} <= {RunLost}
         desk.go.set()
         assert (await soon(lost)).status == "failed"
+
+    run(main())
+
+
+def test_an_agent_that_uses_the_id_of_a_run_that_another_one_has_lost_is_found_as_its_agent(run):
+    """The row keeps the first agent, and its claim names the one that has to continue it."""
+
+    async def main():
+        access = StoreAccess(MemoryStore())
+        claim = open_key("Desk", "r")
+        lost = RunEntry("r", "Other", "", "failed", 1, (), b"")
+        await access.commit(None, [lost, lost.replace(agent="Desk", status="running", claim=claim)])
+        assert await access.orphans(open_prefix("Desk")) == [claim]
+        row = await access.row("Desk", "r")
+        assert (row.agent, row.claim) == ("Desk", claim)
+        assert await access.row("Other", "r") is None
 
     run(main())

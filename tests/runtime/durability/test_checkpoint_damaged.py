@@ -1,12 +1,14 @@
-"""G9: a checkpoint, a journal or a mark that is damaged gives a CheckpointError, and nothing has
+"""G9: a checkpoint, a journal or a row that is damaged gives a CheckpointError, and nothing has
 run; or what is wrong with it does not matter.
 """
 
 import asyncio
+import contextlib
 import functools
 import json
 import logging
 
+import msgpack
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,8 @@ from hypothesis import strategies as st
 from offbook.actors import Agent, ChatModelAgent, Loop, Parallel, Sequential, ToolContext, tool
 from offbook.runtime import AgentEvent, CheckpointError, Message, Runner, RunStatus, ToolCall, Usage
 from offbook.runtime.codec.packing import pack, unpack
+from offbook.runtime.durability.rows_as_values import as_values, read_value
+from offbook.runtime.stores import RunEntry
 from tests.runtime.durability.damage import content_of, damaged, put_at, store_with
 
 pytestmark = pytest.mark.slow
@@ -115,7 +119,7 @@ def make_agent():
 
 @functools.cache
 def interrupted(durability):
-    """What is in the store of a run that waits, under the id "c"; and the key of its journal."""
+    """What is in the store of a run that waits, under the id "c"; the key of its journal, and its claim."""
 
     async def main():
         runner = Runner(make_agent(), store=store_with({}), durability=durability)
@@ -132,17 +136,33 @@ def interrupted(durability):
     return asyncio.run(main())
 
 
+def unfinished_row(run_id, agent="A", checkpoint=None):
+    """The row of a run whose process was lost."""
+    how = (True, "by", None, 0.0, None, None, 0, None, 0, None, None)
+    return RunEntry(
+        run_id,
+        agent,
+        "",
+        "running",
+        1,
+        (),
+        msgpack.packb((1, None, None, None, how)),
+        claim=f"offbook:open:{len(agent)}:{agent}:{run_id}",
+        checkpoint=checkpoint or run_id,
+    )
+
+
 @functools.cache
 def lost():
     """The same of one that was lost before it came to rest."""
-    content, journal, mark = interrupted("step")
+    content, journal, claim = interrupted("step")
     return (
         {
             journal: (None, content[journal][1][:-1]),
-            mark: (pack({"checkpoint": "c", "steps": True}), ()),
+            claim: (unfinished_row(journal.split(":")[-1], "Root", "c"), ()),
         },
         journal,
-        mark,
+        claim,
     )
 
 
@@ -211,23 +231,36 @@ def with_damaged_record(data, content, journal):
 @FUZZ
 @given(data=st.data())
 def test_g09_a_damaged_journal_is_refused_or_goes_on(data):
-    content, journal, _mark = interrupted("step")
+    content, journal, _claim = interrupted("step")
     asyncio.run(answered(with_damaged_record(data, content, journal), "step"))
 
 
 @FUZZ
 @given(data=st.data())
 def test_g09_a_lost_run_with_a_damaged_journal_is_left_or_goes_on(data):
-    content, journal, _mark = lost()
+    content, journal, _claim = lost()
     asyncio.run(recovered(with_damaged_record(data, content, journal)))
 
 
 @FUZZ
 @given(data=st.data())
-def test_g09_a_lost_run_with_a_damaged_mark_is_left_or_goes_on(data):
-    content, _journal, mark = lost()
-    said = unpack(content[mark][0])
-    asyncio.run(recovered({**content, mark: (pack(data.draw(damaged(said))), ())}))
+def test_g09_a_lost_run_with_a_damaged_row_is_left_or_goes_on(data):
+    content, _journal, claim = lost()
+    row = content[claim][0]
+    said = msgpack.unpackb(row.value)
+    row = row.replace(value=msgpack.packb(data.draw(damaged(said)), default=str))
+    asyncio.run(recovered({**content, claim: (row, ())}))
+
+
+@FUZZ
+@given(data=st.data())
+def test_g09_a_damaged_value_in_place_of_a_row_is_refused_or_is_one(data):
+    content, _journal, claim = lost()
+    (put, _other) = as_values([content[claim][0]])
+    assert read_value(claim, put.value) == content[claim][0]
+    with contextlib.suppress(CheckpointError):
+        found = read_value(claim, pack(data.draw(damaged(unpack(put.value)))))
+        assert isinstance(found, RunEntry)
 
 
 BYTES = st.lists(
@@ -264,7 +297,7 @@ def spoilt(whole, changes):
     in_journal=st.booleans(),
 )
 def test_g09_bytes_that_were_changed_are_refused(changes, record, durability, in_journal):
-    content, journal, _mark = interrupted(durability)
+    content, journal, _claim = interrupted(durability)
     if in_journal and durability == "step":
         records = list(content[journal][1])
         whole = records[record % len(records)]
@@ -279,7 +312,7 @@ def test_g09_bytes_that_were_changed_are_refused(changes, record, durability, in
 
 @pytest.mark.parametrize("missing", [1, 3, 1000])
 def test_g09_a_journal_that_lacks_records_is_refused(run, missing):
-    content, journal, _mark = interrupted("step")
+    content, journal, _claim = interrupted("step")
     assert (
         run(answered({**content, journal: (None, content[journal][1][:-missing])}, "step")) is None
     )
@@ -304,13 +337,10 @@ def test_g09_damaged_runs_are_left_as_they_are_and_the_others_are_continued(run,
                 None,
                 content[f"offbook:journal:{run_id}"][1][:-1],
             )
-            content[f"offbook:open:1:A:{run_id}"] = (
-                pack({"checkpoint": run_id, "steps": True}),
-                (),
-            )
+            content[f"offbook:open:1:A:{run_id}"] = (unfinished_row(run_id), ())
         first, second, third, fourth, *good = ids
-        content[f"offbook:open:1:A:{first}"] = (b"junk", ())
-        content[f"offbook:open:1:A:{second}"] = (pack({"checkpoint": 1, "steps": True}), ())
+        content[f"offbook:open:1:A:{first}"] = (unfinished_row(first).replace(value=b"junk"), ())
+        content[f"offbook:open:1:A:{second}"] = (unfinished_row(second).replace(checkpoint=""), ())
         content[f"offbook:journal:{third}"] = (
             None,
             (*content[f"offbook:journal:{third}"][1], b"junk"),

@@ -208,7 +208,7 @@ def test_a_run_whose_system_is_left_while_its_end_is_written_is_not_said_to_have
             HeldStore(),
             ChatModelAgent(name="A", model=ScriptedModel(["done", "done again"])),
         )
-        gate = store.hold("remove", "open:", after=after)
+        gate = store.hold("close", "open:", after=after)
         async with ActorSystem() as system:
             play = Runner(agent, system=system, store=store, durability="step").query(
                 "go", run_id="named"

@@ -17,9 +17,9 @@ from offbook.runtime.durability.store_access import StoreAccess
 from offbook.runtime.errors import RunLost
 from offbook.runtime.testing import ManualClock
 from tests.doubles.held_stores import LEASE_SECONDS, HeldStore, beside, held, soon, turns
+from tests.doubles.watched_stores import unfinished
 
 KINDS = ("memory", "sqlite", "redis", "postgres")
-OPEN = "offbook:open:"
 LAST = 5  # the step with which the run ends: its record and its end are written at once
 
 
@@ -81,7 +81,7 @@ class Two:
         return await self.run
 
     async def revoke(self):
-        (key,) = await self.other.keys(OPEN)
+        (key,) = await unfinished(self.other)
         await self.other.revoke(await self.other.holder(key))
 
     async def take_over(self):
@@ -232,7 +232,7 @@ def test_g13_a_run_whose_last_steps_a_failover_has_lost_does_not_end(run, store_
         del two.store._entries[journal].records[-2:]
         gate.open()
         await soon(two.looking)
-        assert len(await two.other.keys(OPEN)) == 1
+        assert len(await unfinished(two.other)) == 1
         await leases_of(two.system).pay_debts(StoreAccess(two.store))  # as its next renewal does
         await two.take_over()
         await two.close()

@@ -12,6 +12,7 @@ from offbook.actors import ChatModelAgent, tool
 from offbook.runtime import ActorSystem, MemoryStore, Message, Runner, ToolCall
 from offbook.runtime.testing import ManualClock
 from tests.doubles.held_stores import HeldStore, soon
+from tests.doubles.watched_stores import unfinished
 
 
 class LooksOnce:
@@ -144,7 +145,7 @@ def test_g08_of_many_runs_whose_loop_ends_each_is_found_again_however_far_it_was
         ]
         await asked.wait()
         # One that is not written down has not begun.
-        while len(await store.keys("offbook:open:")) < going:
+        while len(await unfinished(store)) < going:
             await asyncio.sleep(0)
         del waiting  # which the loop cancels when it ends
 
@@ -171,7 +172,7 @@ def test_g08_of_many_runs_whose_loop_ends_each_is_found_again_however_far_it_was
     begun = {name for name, _ in found}
 
     async def rest():
-        return await store.keys("offbook:open:")
+        return await unfinished(store)
 
     assert asyncio.run(rest()) == []
     assert len(begun) == going
@@ -327,7 +328,7 @@ def test_a_resume_that_is_cancelled_while_it_is_written_that_it_goes_on_is_conti
                 system=system,
             )
             waiting = await asked_for_approval(runner)
-            gate = store.hold("put", ":open:", after=after)
+            gate = store.hold("open", ":open:", after=after)
             again = runner.resume(waiting.checkpoint_id, data=True)
             await cancelled_while_it_is_written(again, gate)
             assert (paid, [info.status for info in await runner.runs()], store.open_keys()) == (

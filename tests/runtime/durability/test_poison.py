@@ -14,6 +14,7 @@ from offbook.runtime.durability.last_lives import ALONE_SECONDS
 from offbook.runtime.testing import ManualClock
 from tests.doubles.held_stores import Gate, beside, soon, turns
 from tests.doubles.left_runs import Counts, left_in_the_middle, lose_all
+from tests.doubles.watched_stores import unfinished
 from tests.runtime.durability.lives import ROOT
 
 KINDS = ("sqlite", pytest.param("redis", marks=pytest.mark.slow), "postgres")
@@ -94,7 +95,7 @@ def test_runs_on_their_last_life_begin_one_after_the_other(run, how):
                 agent.gate.open()
             assert {(await one).status for one in all_at_once} == {"completed"}
             assert sorted(agent.at_work) == names
-        assert await store.keys("offbook:open:") == []
+        assert await unfinished(store) == []
 
     run(main())
 
@@ -178,7 +179,8 @@ def test_a_run_that_cannot_be_continued_hides_none_behind_it(run):
             [(await left_in_the_middle(store, Counts(gate), gate.reached)).id for gate in gates]
         )
         for name in names[:2]:
-            await store.set(f"offbook:open:1:A:{name}", b"damaged")
+            row = await store.run_entry(name)
+            await store.commit(None, [row.replace(value=b"damaged")])
         async with ActorSystem() as system:
             runner = Runner(Counts(), system=system, store=store, durability="step")
             assert [one.id for one in await runner.recover(limit=1)] == names[2:3]

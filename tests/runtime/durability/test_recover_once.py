@@ -273,32 +273,6 @@ def test_g08_an_interrupt_that_could_not_be_saved_is_saved_by_recovering(run):
     run(main())
 
 
-def test_g08_an_interrupt_of_which_a_version_before_this_one_had_only_the_steps_is_saved_by_recovering(
-    run,
-):
-    """It wrote that it was interrupted, then the checkpoint, then that it is not at work any more;
-    and was lost in between.
-    """
-    done, store = [], Snapshots()
-
-    async def main():
-        agent = approving(done)
-        await Runner(agent, store=store, durability="step", keep="unfinished").query(
-            "go", checkpoint_id="c"
-        )
-        (_, before), (_, after) = store.taken[-2:]
-        marks = {key: value for key, value in before.items() if ":open:" in key}
-        assert marks
-        left = Snapshots({**marks, **{key: value for key, value in after.items() if key != "c"}})
-        runner = Runner(agent, store=left, durability="step", keep="unfinished")
-        assert await runner.recover() == []
-        assert left.content().keys() == after.keys()
-        assert (await runner.resume("c", data=1)).final_message.text == "done"
-        assert done == [1]
-
-    run(main())
-
-
 def test_nothing_is_left_of_a_run_that_ends_wherever_its_end_is_cut_short(run):
     """Without a checkpoint nobody can go back to it."""
     store = Snapshots()

@@ -21,6 +21,7 @@ from offbook.runtime.durability.leases import leases_of
 from offbook.runtime.durability.store_access import StoreAccess
 from offbook.runtime.errors import RunLost
 from tests.doubles.left_runs import lose_all
+from tests.doubles.watched_stores import unfinished
 
 
 def test_g08_a_run_that_was_set_aside_says_so_to_whoever_asks_for_it_by_its_id(run):
@@ -111,7 +112,7 @@ def test_g07_an_interrupt_that_could_not_be_kept_because_the_run_was_lost_is_not
 
     @tool
     async def ask(context: ToolContext) -> str:
-        (key,) = await store.keys("offbook:open:")
+        (key,) = await unfinished(store)
         await store.revoke(await store.holder(key))
         return context.interrupt("sure?")
 

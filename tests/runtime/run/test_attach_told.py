@@ -13,6 +13,7 @@ from offbook.runtime import MemoryStore, RunLost, Runner
 from offbook.runtime.testing import ManualClock
 from tests.doubles.agents import PlannedAgent
 from tests.doubles.held_stores import beside
+from tests.doubles.watched_stores import unfinished
 
 KINDS = pytest.mark.parametrize("kind", ["memory", "sqlite", "redis", "postgres"])
 PATIENCE = 30
@@ -185,13 +186,13 @@ def test_the_end_of_a_process_whose_run_is_not_kept_is_found_without_a_word(run)
             steps.agent, store=store, durability="interrupt", system=beside(lease_seconds=2)
         ).query("go", run_id="one", detached=True)
         begun.start()
-        while not await store.keys("offbook:open:"):
+        while not await unfinished(store):
             await asyncio.sleep(0)
         following = Runner(
             steps.agent, store=store, durability="interrupt", system=beside(clock)
         ).attach("one")
         following.start()
-        holder = await store.holder((await store.keys("offbook:open:"))[0])
+        holder = await store.holder((await unfinished(store))[0])
         await store.revoke(holder)
         while following.status in ("pending", "running"):
             clock.advance(0.5)

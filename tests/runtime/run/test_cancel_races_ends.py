@@ -69,7 +69,7 @@ def test_one_that_cannot_begin_ends_though_it_is_cancelled_as_well(run, how, whe
 
 
 @pytest.mark.parametrize(
-    "held", ["append journal", "put open", "remove journal", "remove open", "leave open"]
+    "held", ["append journal", "open open", "remove journal", "close open", "leave open"]
 )
 @pytest.mark.parametrize("session", [False, True], ids=["alone", "in a session"])
 def test_one_that_is_cancelled_twice_before_it_has_begun_leaves_nothing(run, held, session):

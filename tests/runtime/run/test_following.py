@@ -25,6 +25,7 @@ from offbook.runtime import (
 from offbook.runtime.testing import ManualClock
 from tests.doubles.gated_model import Gated
 from tests.doubles.held_stores import beside
+from tests.doubles.watched_stores import unfinished
 
 KINDS = pytest.mark.parametrize("kind", ["memory", "sqlite", "redis", "postgres"])
 STORED = pytest.mark.parametrize("kind", ["sqlite", "redis", "postgres"])
@@ -124,7 +125,7 @@ def test_a_queued_turn_is_known_to_every_process_once_it_was_accepted(run, store
         model.gate.set()
         assert [result.text for result in await soon(following)] == ["at last"] * 3
         assert (await elsewhere.info("two")).status is RunStatus.COMPLETED
-        assert not await ours.keys("offbook:open:")
+        assert not await unfinished(ours)
 
     run(main())
 
@@ -144,7 +145,7 @@ def test_a_queued_turn_is_cancelled_from_another_process(run, store_of, kind):
         assert await soon(elsewhere.attach("two").cancel()) is True
         assert (await soon(second)).status is RunStatus.CANCELLED
         assert (await elsewhere.info("two")).status is RunStatus.CANCELLED
-        assert not [key for key in await ours.keys("offbook:open:") if "two" in key]
+        assert not [key for key in await unfinished(ours) if "two" in key]
         again = runner.session("s").query("two", run_id="two", detached=True)  # it had not begun
         model.gate.set()
         assert (await soon(again)).text == (await soon(first)).text == "at last"
@@ -205,9 +206,7 @@ def test_a_queued_turn_whose_process_is_lost_had_not_begun(run, store_of, kind):
         following = elsewhere.attach("two")
         await soon(following.accepted())
         await theirs.revoke(
-            await theirs.holder(
-                next(key for key in await theirs.keys("offbook:open:") if "two" in key)
-            )
+            await theirs.holder(next(key for key in await unfinished(theirs) if "two" in key))
         )
         while following.status in ("pending", "running"):
             clock.advance(0.5)

@@ -246,7 +246,7 @@ def test_tables_that_were_taken_away_are_told(run, sql, store_of):
 
     async def main():
         await store.set("key", b"v")
-        sql(f"DROP TABLE {store._prefix}claims")
+        sql(f"DROP TABLE {store._prefix}claims CASCADE")
         ended = await asyncio.gather(
             *(store.claim("run", "me") for _ in range(3)), return_exceptions=True
         )

@@ -9,7 +9,7 @@ import pytest
 
 from offbook.runtime import MemoryStore
 from offbook.runtime.errors import WriteRefused
-from offbook.runtime.stores import Append, Expect, Put, Remove
+from offbook.runtime.stores import Append, Expect, ExpectEntry, Put, RunEntry
 from tests.runtime.durability.ownership_model import STEPS, Model
 
 LONG, SHORT = 1000.0, 0.02
@@ -73,10 +73,10 @@ class Driven:
         try:
             if message.kind in ("begin", "take"):
                 writes = [
-                    Expect(self.run),
+                    ExpectEntry(f"{self.run}'s row", self.run),
                     Expect(self.journal),
                     Append(self.journal, (b"begun",), 0),
-                    Put(self.run, b"open"),
+                    self._row("open"),
                 ]
                 claim = await self.store.claim(
                     self.run, self.names[message.owner], writes if message.kind == "begin" else []
@@ -102,33 +102,40 @@ class Driven:
             return [
                 Append(self.journal, (), message.position),
                 Put(self.journal, b"ended"),
-                Remove(self.run),
+                self._row("ended"),
             ], "forget"
         append = Append(self.journal, (STEPS[message.position].encode(),), message.position)
         if message.kind == "last":
-            return [append, Put(self.journal, b"ended"), Remove(self.run)], "forget"
+            return [append, Put(self.journal, b"ended"), self._row("ended")], "forget"
         if message.kind == "answer":
             return [
                 append,
                 Expect(self.answered),
                 Put(self.answered, b"yes"),
-                Put(self.run, b"open"),
+                self._row("open"),
             ], "keep"
         return (
-            ([append, Remove(self.run)], "forget") if message.position == 1 else ([append], "keep")
+            ([append, self._row("waits")], "forget")
+            if message.position == 1
+            else ([append], "keep")
         )
+
+    def _row(self, status):
+        claim = self.run if status == "open" else ""
+        return RunEntry(f"{self.run}'s row", "A", "", status, 1, (), b"", claim=claim)
 
     async def check(self, expected):
         store = self.store
         assert await store.read(self.journal) == [step.encode() for step, _ in expected.journal]
         assert await store.get(self.journal) == (b"ended" if expected.ended else None)
         assert await store.get(self.answered) == (b"yes" if expected.answers else None)
-        assert await store.get(self.run) == (b"open" if expected.mark else None)
+        row = await store.run_entry(f"{self.run}'s row")
+        assert row == (self._row(expected.row) if expected.row else None)
         owner = None if expected.claim is None or expected.claim[0] < 0 else expected.claim[0]
         holder = None if owner is None or expected.owners[owner] != "alive" else self.names[owner]
         assert await store.holder(self.run) == holder
         assert await store.orphans(self.run) == (
-            [self.run] if expected.mark and holder is None else []
+            [self.run] if expected.row == "open" and holder is None else []
         )
 
 

@@ -2,13 +2,14 @@
 may be asked, the newest first, page by page.
 """
 
+import asyncio
 import itertools
 
 import pytest
 
 from offbook.runtime import UsageError
 from offbook.runtime.errors import WriteRefused
-from offbook.runtime.stores import Append, DropEntry, Put, Remove, RunEntry, RunQuery
+from offbook.runtime.stores import Append, DropEntry, ExpectEntry, Put, Remove, RunEntry, RunQuery
 
 ALL = ("running", "interrupted", "completed", "failed")
 
@@ -284,5 +285,133 @@ def test_what_cannot_be_asked_is_refused(run, store, query):
     async def main():
         with pytest.raises(UsageError):
             await store.run_entries(query)
+
+    run(main())
+
+
+# --- runs that a process has to continue ---
+
+CLAIM = "offbook:open:1:A:"
+
+
+def unfinished(number, **columns):
+    return entry(number).replace(claim=f"{CLAIM}r{number:04}", **columns)
+
+
+def test_all_columns_are_read_as_they_were_written(run, store):
+    async def main():
+        written = unfinished(
+            1,
+            checkpoint="c \udc80",
+            last_agent="B",
+            error="ValueError: ü",
+            updated=2**50,
+            ended=3,
+            attempts=4,
+            steps=5,
+            input_tokens=6,
+            output_tokens=7,
+            cached_tokens=8,
+            requests=9,
+        )
+        await store.commit(None, [written])
+        assert await store.run_entry("r0001") == written
+        assert await store.run_entries(RunQuery(("running",))) == [written]
+        changed = written.replace(claim="", status="failed", error="", ended=10, steps=11)
+        await store.commit(None, [changed])
+        assert await store.run_entry("r0001") == changed
+
+    run(main())
+
+
+def test_the_claims_of_unfinished_runs_without_an_owner_are_orphans(run, store):
+    async def main():
+        await store.keep_alive("one", 60, first=True)
+        await store.keep_alive("two", 60, first=True)
+        await store.commit(None, [unfinished(number) for number in range(4)])
+        await store.commit(None, [entry(9), Put(f"{CLAIM}value", b"v")])
+        names = [f"{CLAIM}r000{number}" for number in range(4)]
+        assert await store.orphans(CLAIM) == [*names, f"{CLAIM}value"]
+        assert await store.orphans("offbook:open:1:B:") == []
+        mine = await store.claim(names[0], "one")
+        assert await store.claim(names[1], "two") is not None
+        await store.revoke("two")
+        # The one that was tried comes last.
+        assert await store.orphans(CLAIM) == [*names[2:], f"{CLAIM}value", names[1]]
+        assert await store.orphans(CLAIM, 2) == names[2:]
+        await store.commit(mine, [entry(0, status="completed")], then="forget")
+        await store.commit(None, [DropEntry("r0002"), unfinished(1).replace(claim="")])
+        assert await store.orphans(CLAIM) == [names[3], f"{CLAIM}value"]
+
+    run(main())
+
+
+def test_pruning_leaves_the_attempts_of_an_unfinished_run(run, store):
+    async def main():
+        for attempt in (1, 2):
+            await store.keep_alive("one", 60, first=True)
+            claim = await store.claim(f"{CLAIM}r0001", "one", [unfinished(1)])
+            assert claim.attempts == attempt
+            await store.revoke("one")
+            await store.prune()
+        await store.commit(None, [entry(1, status="completed")])
+        assert await store.prune() == 1
+        await store.keep_alive("one", 60, first=True)
+        assert (await store.claim(f"{CLAIM}r0001", "one")).attempts == 1
+
+    run(main())
+
+
+def test_what_expects_a_row_is_refused_if_there_is_another_one(run, store):
+    key = f"{CLAIM}r0001"
+
+    async def tried(expected, claim=None):
+        try:
+            await store.commit(claim, [ExpectEntry("r0001", key, expected), Put("k", b"v")])
+        except WriteRefused as refused:
+            assert (refused.reason, refused.key, await store.get("k")) == ("value", "r0001", None)
+            return False
+        await store.delete("k")
+        return True
+
+    async def main():
+        first, second = unfinished(1), unfinished(1).replace(value=b"other")
+        assert await tried(None)
+        assert not await tried(first)
+        await store.commit(None, [first])
+        assert not await tried(None)
+        assert await tried(first)
+        assert not await tried(second)
+        await store.keep_alive("one", 60, first=True)
+        with pytest.raises(WriteRefused):
+            await store.claim(key, "one", [ExpectEntry("r0001", key), Put("k", b"v")])
+        claim = await store.claim(key, "one", [ExpectEntry("r0001", key, first), second])
+        assert await tried(second, claim)
+        await store.commit(claim, [second.replace(claim="")], then="forget")
+        assert await tried(None)  # no process has to continue it
+        assert await tried(second)
+        await store.commit(None, [DropEntry("r0001"), entry(2, seconds=0.05)])
+        assert await tried(None)
+
+    run(main())
+
+
+def test_who_watches_a_run_is_told_of_each_change_of_its_row(run, store):
+    async def main():
+        await store.commit(None, [entry(2)])
+        changed = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        watch = store.watch(["r0001"], lambda: loop.call_soon_threadsafe(changed.set))
+        try:
+            async with asyncio.timeout(20):
+                while not watch.is_live:
+                    await asyncio.sleep(0.01)
+                for write in (unfinished(1), entry(1, status="completed"), DropEntry("r0001")):
+                    await asyncio.sleep(0.05)
+                    changed.clear()
+                    await store.commit(None, [write])
+                    await changed.wait()
+        finally:
+            watch.close()
 
     run(main())

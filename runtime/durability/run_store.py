@@ -1,4 +1,4 @@
-"""The stored state of one run: its checkpoints, its journal, its mark as unfinished, and its lease.
+"""One run and its state in a store: its claim, its row, its checkpoints and its journal.
 
 A checkpoint is either a whole image or, if each step is recorded, a position in the journal.
 Related changes are written in one step, under the run's lease: a run that another process has taken
@@ -7,27 +7,28 @@ can no longer write. No step is shown before it is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from time import time
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..agent.invocation import walk
+from ..agent.run_messages import LOST
 from ..agent.tree import Node
 from ..codec.json_values import fits
 from ..data.chat import new_id
 from ..data.checkpoint_id import CheckpointId
 from ..data.run_result import RunResult, RunStatus
 from ..errors import ResumeError, RunCancelled, ValueRefused, WriteRefused, text_of
-from ..stores.run_entries import DropEntry
+from ..stores.run_entries import DropEntry, ExpectEntry, RunEntry
 from ..stores.writes import Append, Ending, Expect, Put, Remove, Write
 from .checkpoint import kept_of
 from .image import draw, draw_beginning, rebuild
 from .journal import Journal
-from .open_mark import OpenMark, UnfinishedRun, lost_text
+from .lease import Lease
+from .leases import SystemLeases, leases_of
 from .replay import replay
-from .run_lease import RunLease
-from .run_listing import RunEnd, RunListing, restated
+from .run_row import RunEnd, RunRow, closed, restated
 from .saves.answer_mark import AnswerMark
 from .saves.ending import write_end
 from .saves.loading import FoundCheckpoint, find_checkpoint, load_image
@@ -35,17 +36,21 @@ from .saves.long_history import Segments
 from .saves.save_slot import SAVES_SECONDS, SaveSlot
 from .store_access import StoreAccess
 from .store_keys import answered_key, answered_prefix, journal_key
+from .unfinished_run import UnfinishedRun, lost_text
 
 if TYPE_CHECKING:
     from ..actor.host import Host
+    from ..agent.run_messages import CancelRun
     from ..agent.run_state import RunState
+    from ..clock import Clock
+    from ..telemetry.watch import RunWatch
 
-__all__ = ["RunPersistence"]
+__all__ = ["RunStore"]
 
 _LONGEST_FAILURE = 1000
 
 
-class RunPersistence:
+class RunStore:
     """One run and its state in a store."""
 
     __slots__ = (
@@ -53,19 +58,22 @@ class RunPersistence:
         "_covers_journal",
         "_has_progressed",
         "_is_new_context",
-        "_listing",
+        "_leases",
         "_records",
         "_root",
         "_save_failed",
         "_segments",
         "_slot",
+        "_stop",
         "access",
         "answer_id",
+        "clock",
+        "held",
         "journal",
-        "mark",
-        "own",
         "recovered",
+        "row",
         "run_id",
+        "watch",
     )
 
     def __init__(self, access: StoreAccess, root: Node, run: UnfinishedRun) -> None:
@@ -75,8 +83,7 @@ class RunPersistence:
         self.journal = Journal() if run.steps else None
         self._segments: Segments | None = None
         self.recovered = False  # whether it continues without having been interrupted
-        self.mark = OpenMark(run)
-        self._listing = RunListing(access, time())
+        self.row = RunRow(run)
         self._slot = SaveSlot(access, run.checkpoint_id)
         self._answer: AnswerMark | None = None  # set if it was interrupted and continues
         self.answer_id: str | None = None  # makes sending the same answer twice idempotent
@@ -87,7 +94,11 @@ class RunPersistence:
         # Whether the run continues with a context other than the stored one.
         self._is_new_context = False
         self._save_failed = False  # whether saving the run was attempted and failed
-        self.own = RunLease(access)
+        self._leases: SystemLeases | None = None
+        self._stop: Callable[[CancelRun], object] | None = None
+        self.held: Lease | None = None  # while this process has the run
+        self.clock: Clock | None = None  # the clock of the system that has taken it
+        self.watch: RunWatch | None = None  # observes the run
 
     @property
     def segments(self) -> Segments:
@@ -118,92 +129,84 @@ class RunPersistence:
 
         Returns False if there is a run of that id already.
         """
-        self.mark.queue(queued=True)
-        writes = [
-            Expect(self.mark.key),
-            Expect(journal_key(self.run_id)),
-            self.mark.put(),
-            *self._listing.put(self.mark.run, state, RunStatus.PENDING),
-        ]
-        if not await self._take_new(system, writes):
-            self.mark.queue(queued=False)
+        self.row.queue(queued=True)
+        row = self.row.entry(state, RunStatus.PENDING, is_open=True)
+        if not await self._take_new(system, [*self._is_new(), row], row):
+            self.row.queue(queued=False)
             return False
-        self.own.leaves_unfinished(unfinished=False)
-        self.own.at_leave(partial(self._withdrawn, state))
+        self.leaves_unfinished(unfinished=False)
+        self.at_leave(partial(self._withdrawn, state))
         return True
 
     def _withdrawn(self, state: RunState, why: Exception | None = None) -> list[Write]:
         """Return the writes for a run whose turn does not come. It has not started, and the same id
         may be sent again.
         """
-        if not self.mark.run.queued:
+        run = self.row.run
+        if not run.queued:
             return []
-        listed: list[Write] = []
-        if self.access.lists_runs:
-            why = why or RunCancelled(
-                "its system was left before its turn came; the run had not begun: send it again"
-            )
-            status = RunStatus.CANCELLED if isinstance(why, RunCancelled) else RunStatus.FAILED
-            listed = self._listing.put(
-                self.mark.run,
-                state,
-                status,
-                RunEnd(RunResult(status, why), None),
-                self.mark.run.keep or None,
-            )
-            listed = listed if self.keeps_outcome else [DropEntry(self.run_id)]
-        return [*self.mark.remove(), *listed]
+        if not self.keeps_outcome:
+            return [DropEntry(self.run_id, self.row.key)]
+        why = why or RunCancelled(
+            "its system was left before its turn came; the run had not begun: send it again"
+        )
+        status = RunStatus.CANCELLED if isinstance(why, RunCancelled) else RunStatus.FAILED
+        end = RunEnd(RunResult(status, why), None)
+        return [self.row.entry(state, status, end, run.keep or None, is_open=False)]
 
     async def withdraw(self, state: RunState, why: Exception | None) -> None:
         """Withdraw the run from the queue. It does not start."""
-        if self.mark.run.queued and self.own.held is not None:
+        if self.row.run.queued and self.held is not None:
             await self._write(self._withdrawn(state, why), "forget")
-            self.mark.is_open = False
+            self.row.is_open = False
 
     async def begin(self, state: RunState, system: Host) -> bool:
         """Store that the run starts: from now on it can be recovered if this process is lost.
 
         Returns False if there is a run of that id already.
         """
-        was_queued, record = self.mark.run.queued, None
-        self.mark.queue(queued=False)
-        journal, mark = journal_key(self.run_id), self.mark.put()
-        writes: list[Write] = [] if was_queued else [Expect(mark.key), Expect(journal)]
+        was_queued, record = self.row.run.queued, None
+        self.row.queue(queued=False)
+        writes = [] if was_queued else self._is_new()
         if self.journal is not None:
             record = self.journal.begin(draw_beginning(state, self._root))
-            writes.append(Append(journal, (record,), 0))
-        writes.append(mark)
-        writes += self._listing.put(self.mark.run, state, RunStatus.RUNNING)
+            writes.append(Append(journal_key(self.run_id), (record,), 0))
+        row = self.row.entry(state, RunStatus.RUNNING, is_open=True)
+        writes.append(row)
         if was_queued:
             try:
                 await self._write(writes)
             except BaseException:
-                self.mark.queue(queued=True)
+                self.row.queue(queued=True)
                 raise
-            self.mark.opened(self.own.clock)
-            self.own.leaves_unfinished(unfinished=self.mark.run.steps)
-        elif not await self._take_new(system, writes):
+            self.row.opened(self.clock)
+            self.leaves_unfinished(unfinished=self.row.run.steps)
+        elif not await self._take_new(system, writes, row):
             return False
         self._records = 0 if record is None else 1
-        self.own.at_leave(partial(self._left, state))
-        state.context.lease = self.own.held  # everything starts under it from here on
+        self.at_leave(partial(self._left, state))
+        state.context.lease = self.held  # everything starts under it from here on
         return True
 
-    async def _take_new(self, system: Host, writes: Sequence[Write]) -> bool:
-        """Claim a run that the store does not know yet.
+    def _is_new(self) -> list[Write]:
+        """Return the writes that are refused if the store has an unfinished or ended run of that
+        id.
+        """
+        return [ExpectEntry(self.run_id, self.row.key), Expect(journal_key(self.run_id))]
+
+    async def _take_new(self, system: Host, writes: Sequence[Write], row: RunEntry) -> bool:
+        """Claim a run that the store does not know yet. `row`: the one among the writes.
 
         Returns False if the store does.
         """
         try:
-            taken = await self.own.take(
-                self.mark.run, system, writes, undo=self._undo, key=self.mark.key
-            )
+            taken = await self.take(system, writes, undo=partial(self._undo, row))
         except WriteRefused as refused:
             if refused.reason != "value":  # only a value shows that there is a run of that id
                 raise
             return False
         if taken:
-            self.mark.opened(self.own.clock)
+            self.row.opened(self.clock)
         return taken
 
     def _left(self, state: RunState) -> list[Write]:
@@ -212,23 +215,112 @@ class RunPersistence:
         If its steps are recorded, another process continues it.
         """
         return (
-            []
-            if self.journal is None
-            else self._listing.put(self.mark.run, state, RunStatus.DRAINED)
+            [] if self.journal is None else [self.row.entry(state, RunStatus.DRAINED, is_open=True)]
         )
 
-    def _undo(self) -> list[Write]:
-        mark, listed = self.mark.put(), [DropEntry(self.run_id)] if self.access.lists_runs else []
+    def _undo(self, row: RunEntry) -> list[Write]:
         return [
-            Expect(mark.key, mark.value),
-            Remove(mark.key),
+            ExpectEntry(self.run_id, self.row.key, row),
+            DropEntry(self.run_id, self.row.key),
             Remove(journal_key(self.run_id)),
-            *listed,
         ]
 
-    async def take(self, system: Host) -> bool:
-        """Claim this run. Returns False if another run or process has it."""
-        return await self.own.take(self.mark.run, system)
+    # --- the claim ---
+
+    async def take(
+        self,
+        system: Host,
+        writes: Sequence[Write] = (),
+        *,
+        undo: Callable[[], Sequence[Write]] | None = None,
+    ) -> bool:
+        """Claim this run, and write, in one step.
+
+        Returns False if another run or process has it. `undo` returns the writes that undo
+        `writes`, if the store's answer is not received.
+        """
+        self._leases, self.clock = leases_of(system), system.clock
+        lease = Lease(self.row.key, f"run {self.run_id}", self._lose, on_stop=self._asked)
+        lease.is_unfinished, lease.undo = self.row.run.steps, undo
+        if not await self._leases.take(self.access, lease, writes):
+            return False
+        self.held, lease.undo = lease, None
+        return True
+
+    async def _take_if(self, system: Host, expected: Sequence[Expect]) -> bool | None:
+        """Claim the run if all expectations hold, in one step if the store supports it.
+
+        Returns None, without claiming it, if one of them does not hold.
+        """
+        fenced = self.access.is_fenced
+        try:
+            if not await self.take(system, expected if fenced else ()):
+                return False
+        except WriteRefused as refused:
+            if refused.reason != "value":
+                raise
+            return None
+        for one in () if fenced else expected:
+            if await self.access.get(one.key) != one.value:
+                await self.give_back()
+                return None
+        return True
+
+    def when_asked(self, stop: Callable[[CancelRun], object]) -> None:
+        """Set the callback for when another process wants the run to end, or may hold it from now
+        on.
+
+        If the claim is already lost, the callback is called at once.
+        """
+        self._stop = stop
+        if self.held is not None and not self.held.is_held:
+            stop(LOST)
+
+    def _asked(self, request: CancelRun) -> None:
+        if self._stop is not None:
+            self._stop(request)
+
+    def _lose(self) -> None:
+        self._asked(LOST)
+
+    @property
+    def attempts(self) -> int:
+        """Return how often the run was taken since a process last released it in good order."""
+        return 0 if self.held is None or self.held.claim is None else self.held.claim.attempts
+
+    def leaves_unfinished(self, *, unfinished: bool) -> None:
+        """Set whether other processes must continue the run when it is released."""
+        if self.held is not None:
+            self.held.is_unfinished = unfinished
+
+    def at_leave(self, writes: Callable[[], Sequence[Write]]) -> None:
+        """Set the writes of the step that releases the unfinished run, such as on system exit."""
+        if self.held is not None:
+            self.held.at_leave = writes
+
+    def commit(self, writes: Sequence[Write], then: Ending = "keep") -> Coroutine[Any, Any, None]:
+        """Write in one step, and only if this process still has the run.
+
+        A run that no other process can have is written without a claim.
+        """
+        writing = (
+            self.access.commit(None, writes)
+            if self.held is None
+            else self.held.commit(writes, then=then)
+        )
+        return writing if self.watch is None else _timed(self.watch, writing)
+
+    async def give_back(self) -> None:
+        """Return the claim."""
+        lease, self.held = self.held, None
+        if lease is not None and self._leases is not None:
+            await self._leases.give_back(lease)
+
+    def abandon(self) -> None:
+        """Return the claim of a run that ended unexpectedly, without waiting."""
+        lease, self.held = self.held, None
+        if lease is not None and self._leases is not None:
+            self._leases.abandon(lease)
 
     # --- continuing ---
 
@@ -240,9 +332,8 @@ class RunPersistence:
             return await self._branch(system, found)
         name, content, number = found.name, found.content, found.content["number"]
         self._name(content, name, *kept_of(content))
-        self._listing.known()
-        taken = await self.own.take_if(
-            self.mark.run,
+        self.row.is_known = True
+        taken = await self._take_if(
             system,
             [Expect(name, found.head), Expect(answered_key(content["run"], number))],
         )
@@ -251,9 +342,9 @@ class RunPersistence:
         if taken:
             self._slot.know(number, found.head)
             if content.get("open"):
-                self.mark.opened(self.own.clock)
+                self.row.opened(self.clock)
             self._answer = AnswerMark(content["run"], number, self.answer_id)
-            self.own.leaves_unfinished(unfinished=bool(content.get("open")))
+            self.leaves_unfinished(unfinished=bool(content.get("open")))
             return await self._image_of(content)
         if found.number is None:
             raise found.answered()
@@ -275,7 +366,7 @@ class RunPersistence:
 
     async def is_claimed(self) -> bool:
         """Return whether a living process has claimed the run."""
-        return await self.access.holder(self.mark.key) is not None
+        return await self.access.holder(self.row.key) is not None
 
     def _name(
         self,
@@ -286,7 +377,7 @@ class RunPersistence:
     ) -> None:
         """Switch to the run of that content."""
         self.run_id = content["run"]
-        self.mark = self.mark.of_saved(content, checkpoint_id, keep, input)
+        self.row = self.row.of_saved(content, checkpoint_id, keep, input)
         self._slot = SaveSlot(self.access, checkpoint_id)
         self._segments = Segments(self.access, known=True)
 
@@ -309,7 +400,7 @@ class RunPersistence:
         self._segments = None
         self._records, self._covers_journal = 0, False
         await self.take(system)
-        self.own.leaves_unfinished(unfinished=False)
+        self.leaves_unfinished(unfinished=False)
         return image
 
     async def _image_of(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -329,14 +420,14 @@ class RunPersistence:
                 self.journal.know(image, paths)
             else:
                 self.journal.start(draw(state, self._root, paths=paths), paths)
-        state.context.lease = self.own.held
+        state.context.lease = self.held
 
     async def go_on(self, state: RunState) -> None:
         """Store that the run continues.
 
         If each step is recorded, so is this one, and the run can be recovered again.
         """
-        self.mark.count(self.mark.run.counted(self.own.attempts))
+        self.row.count(self.row.run.counted(self.attempts))
         if self.journal is not None:
             for invocation in () if state.root is None else walk(state.root):
                 self.journal.touch(invocation)
@@ -352,28 +443,26 @@ class RunPersistence:
                 self._answer.claim()
             await self._write([*self._answered(), self._append(record), *self._opening(state)])
             self._records += 1
-            self.mark.opened(self.own.clock)
-            self.own.leaves_unfinished(unfinished=True)
-            self.own.at_leave(partial(self._left, state))
+            self.row.opened(self.clock)
+            self.leaves_unfinished(unfinished=True)
+            self.at_leave(partial(self._left, state))
         elif self.keeps_outcome:
             await self._write(self._opening(state))
-            self.mark.opened(self.own.clock)
+            self.row.opened(self.clock)
         if self._answer is not None:
             self._answer.claim()
 
     def _opening(self, state: RunState) -> list[Write]:
-        """Return the writes that mark the run as unfinished and remove its stored result."""
-        listed = self._listing.put(self.mark.run, state, RunStatus.RUNNING)
+        """Return the writes that say that the run is unfinished, and remove its stored result."""
         return [
-            self.mark.put(),
             *([Put(journal_key(self.run_id), b"")] if self.keeps_outcome else []),
-            *listed,
+            self.row.entry(state, RunStatus.RUNNING, is_open=True),
         ]
 
     @property
     def keeps_outcome(self) -> bool:
         """Return whether the result of the run is stored."""
-        return self.mark.run.keep != 0.0
+        return self.row.run.keep != 0.0
 
     async def read_unfinished(self) -> dict[str, Any] | None:
         """Get the image of a run that no process has any longer.
@@ -381,8 +470,7 @@ class RunPersistence:
         Returns None if there is nothing to continue.
         """
         self.recovered = True
-        self._listing.known()
-        self.mark.opened(self.own.clock)
+        self.row.opened(self.clock)
         self._segments = Segments(self.access, known=True)
         if self.journal is None:
             return await self._drained_image()
@@ -401,8 +489,6 @@ class RunPersistence:
                 # That resume was lost before its first step; from now on its answer is binding.
                 self._answer = AnswerMark(self.run_id, number)
         elif kind is not None:
-            if kind in ("interrupted", "cancelled") and number > (self._slot.number or 0):
-                await self._complete_save(number)
             return None
         return image
 
@@ -415,15 +501,6 @@ class RunPersistence:
             return None
         self._answer = AnswerMark(self.run_id, found["number"])
         return await self._image_of(found)
-
-    async def _complete_save(self, number: int) -> None:
-        """Finish a save that an earlier version lost between the journal and the checkpoint."""
-        self._slot.number = number - 1
-        checkpoint, writes = self._slot.save(
-            self.run_id, self._root.name, {"journal": self.run_id, "records": self._records}
-        )
-        await self._write(writes)
-        self._slot.saved(checkpoint)
 
     # --- steps ---
 
@@ -447,17 +524,14 @@ class RunPersistence:
         writes = self._answered()
         if record is not None:
             writes.append(self._append(record))
-            is_first = not self._has_progressed and self.mark.run.progressed < self.own.attempts > 1
+            is_first = not self._has_progressed and self.row.run.progressed < self.attempts > 1
             if is_first:
-                self.mark.progress(self.own.attempts)
-            if is_first or self.mark.is_due(self.own.clock):
-                writes += [
-                    self.mark.put(),
-                    *self._listing.put(self.mark.run, state, RunStatus.RUNNING),
-                ]
+                self.row.progress(self.attempts)
+            if is_first or self.row.is_due(self.clock):
+                writes.append(self.row.entry(state, RunStatus.RUNNING, is_open=True))
         elif writes:
             # Its interrupt was answered.
-            writes += self._listing.put(self.mark.run, state, RunStatus.RUNNING)
+            writes.append(self.row.entry(state, RunStatus.RUNNING, is_open=self.row.is_open))
         if not writes:
             return
         await self._write(writes)
@@ -465,7 +539,7 @@ class RunPersistence:
             self._records += 1
             self._has_progressed = True
             if len(writes) > 1:
-                self.mark.opened(self.own.clock)
+                self.row.opened(self.clock)
 
     def not_written(self, state: RunState, step: str, error: Exception) -> None:
         """Record that a step could not be written.
@@ -473,16 +547,16 @@ class RunPersistence:
         The next attempt repeats the step. The failure itself is written when the run is released.
         """
         if self.journal is not None:
-            self.mark.not_written(
+            self.row.not_written(
                 f"{step} could not be written: {text_of(error)}"[:_LONGEST_FAILURE],
                 has_progressed=self._has_progressed,
             )
-            self.own.at_leave(lambda: [self.mark.put(), *self._left(state)])
+            self.at_leave(lambda: self._left(state))
 
     async def _write(self, writes: Sequence[Write], then: Ending = "keep") -> None:
         """Write in one step, and only if this process still has the run."""
         try:
-            await self.own.write(writes, then)
+            await self.commit(writes, then)
         except WriteRefused as refused:
             if self._answer is not None and self._answer.is_due and refused.key == self._answer.key:
                 msg = (
@@ -508,11 +582,8 @@ class RunPersistence:
         ending: Ending = "forget" if is_over else "keep"
         kept = [] if end.packed is None else [Put(journal_key(self.run_id), end.packed)]
         if kind == "drained":
-            self.mark.count(0)  # its process releases it in good order
-        marks = [
-            *kept,
-            *(self.mark.remove() if is_over else [self.mark.put()] if kind == "drained" else []),
-        ]
+            self.row.count(0)  # its process releases it in good order
+        is_open = kind == "drained" or (self.row.is_open and not is_over)
         pieces = [] if image is None else await self.segments.shorten(image, self.run_id)
         records: tuple[bytes, ...] = ()
         while True:
@@ -528,14 +599,13 @@ class RunPersistence:
             else:
                 content, steps = {"image": image, "open": kind == "drained"}, pieces
             if end.packed is not None:
-                content["kept"] = (self.mark.run.keep, self.mark.run.input)
-            content |= self.mark.kept_with_saves()
-            listed = self._listing.put(
-                self.mark.run, state, RunStatus(kind), end, save=(self._slot.number or 0) + 1
-            )
-            checkpoint, writes = self._slot.save(self.run_id, self.mark.run.agent, content)
+                content["kept"] = (self.row.run.keep, self.row.run.input)
+            content |= self.row.kept_with_saves()
+            number = (self._slot.number or 0) + 1
+            row = self.row.entry(state, RunStatus(kind), end, save=number, is_open=is_open)
+            checkpoint, writes = self._slot.save(self.run_id, self.row.run.agent, content)
             try:
-                await self._write([*self._answered(), *steps, *writes, *marks, *listed], ending)
+                await self._write([*self._answered(), *steps, *writes, *kept, row], ending)
                 break
             except WriteRefused as refused:
                 if refused.key != self._slot.name:
@@ -546,11 +616,11 @@ class RunPersistence:
         self._slot.saved(checkpoint)
         self._save_failed = False
         if kind == "drained":
-            self.mark.opened(self.own.clock)
-            self.own.leaves_unfinished(unfinished=True)
+            self.row.opened(self.clock)
+            self.leaves_unfinished(unfinished=True)
         elif is_over:
-            self.mark.is_open = False
-            await self.own.give_back()
+            self.row.is_open = False
+            await self.give_back()
 
     # --- the end ---
 
@@ -571,7 +641,7 @@ class RunPersistence:
         """
         is_over = True
         try:
-            if self.mark.run.queued and state is not None:
+            if self.row.run.queued and state is not None:
                 await self.withdraw(state, None if end is None else end.result.error)
                 return
             if (
@@ -582,7 +652,7 @@ class RunPersistence:
                 # An interrupted run was released when it was saved: the process that answers it may
                 # have it by now.
                 return
-            journal, mark, key = self.journal, self.mark, journal_key(self.run_id)
+            journal, row, key = self.journal, self.row, journal_key(self.run_id)
             writes = self._answered()  # it may have ended without a step
             record = journal.take_last() if with_step and journal is not None else None
             if record is not None or (end is not None and journal is not None):
@@ -590,12 +660,6 @@ class RunPersistence:
                 # steps must not report that the run has ended after them.
                 writes.append(Append(key, () if record is None else (record,), self._records))
             stands = bool(self._slot.number)  # a save that is resumed later needs the journal
-            if end is not None and state is not None:
-                writes += self._listing.end(mark.run, state, end, save=self._slot.number or 0)
-            elif self.recovered and mark.is_open and not self._records:
-                writes += await restated(
-                    self.access, mark.run, RunStatus.FAILED, f"RunLost: {lost_text(mark.run)}"
-                )
             # It can still be resumed.
             stays = stands and (end is None or end.result.status is RunStatus.CANCELLED)
             seconds = (
@@ -603,28 +667,51 @@ class RunPersistence:
                 if stays
                 else SAVES_SECONDS
                 if stands and not self.keeps_outcome
-                else mark.run.keep
+                else row.run.keep
             )
             if end is not None and end.packed is not None:
                 writes.append(Put(key, end.packed, seconds))
-            elif mark.is_open and journal is not None and not stands:
+            elif row.is_open and journal is not None and not stands:
                 writes.append(Remove(key))  # no save needs it
             elif journal is not None and seconds:
                 writes.append(Put(key, b"", seconds))
-            writes += mark.remove()
+            writes += await self._closing(state, end)
             if stands and seconds and self.access.is_fenced:
                 await write_end(
                     self._write, writes, self._slot, self._segments, self.run_id, seconds
                 )
-            elif writes or self.own.held is not None:
+            elif writes or self.held is not None:
                 await self._write(writes, "forget")
-            mark.is_open = False
+            row.is_open = False
         except ValueRefused:
             is_over = not with_step  # the end is then written without that step
             raise
         finally:
             if is_over:
-                await self.own.give_back()
+                await self.give_back()
+
+    async def _closing(self, state: RunState | None, end: RunEnd | None) -> list[Write]:
+        """Return the row of the run that has ended, or of which nothing is left to continue."""
+        row, save = self.row, self._slot.number or 0
+        run = row.run
+        if end is not None and state is not None:
+            status = end.result.status
+            if not row.is_known:
+                return []
+            if status is RunStatus.CANCELLED and save:
+                return [row.entry(state, status, end, save=save, is_open=False)]
+            if run.keep == 0.0 and not save:
+                return [DropEntry(run.id, row.key)]
+            seconds = run.keep if run.keep != 0.0 else SAVES_SECONDS
+            return [row.entry(state, status, end, seconds, is_open=False)]
+        if not row.is_open:
+            return []
+        stored = row.stored or await self.access.row(run.agent, run.id)
+        if stored is None:
+            return []
+        if self.recovered and not self._records:
+            return [restated(stored, run, RunStatus.FAILED, f"RunLost: {lost_text(run)}")]
+        return [closed(stored, run)]
 
     @property
     def ends_with_step(self) -> bool:
@@ -634,4 +721,10 @@ class RunPersistence:
     @property
     def is_held(self) -> bool:
         """Return whether there is something to write at the end."""
-        return self.own.held is not None or self.mark.is_open
+        return self.held is not None or self.row.is_open
+
+
+async def _timed(watch: RunWatch, writing: Coroutine[Any, Any, None]) -> None:
+    began = perf_counter()
+    await writing
+    watch.store_wrote(perf_counter() - began)
