@@ -46,13 +46,6 @@ class AgentActor(AgentDoor):
 
     __slots__ = ()
 
-    def on_ended(self) -> None:
-        invocation = self.invocation
-        if invocation.cell is None:
-            invocation.supervisor = None  # its end is already reported
-        else:
-            invocation.on_actor_ended()
-
     async def on_receive(self, message: Any) -> None:
         """Run the agent, from the start or from the invocation's current state."""
         del message

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpa
 
 from ..actor import current as directory
 from ..actor import lifecycle
-from ..actor.actor import Actor, construct_simply, is_born_simply, start_loop
+from ..actor.actor import Actor, construct, construct_simply, is_born_simply, start_loop
 from ..actor.cell import Cell
 from ..actor.envelope import MailboxSettings
 from ..actor.extras.pool import ActorPool, Strategy, spawn_pool
@@ -28,6 +28,7 @@ from ..actor.extras.table import Extras
 from ..actor.future import ActorFuture
 from ..actor.loop_cell import LoopCell
 from ..actor.mailbox import Mailbox
+from ..actor.phase import OPEN
 from ..actor.report import DrainReport
 from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
@@ -459,16 +460,22 @@ class ActorSystem(Overview):
             check_takes(self, actor_class, parent)
         if self.fault is not None:
             self.check()
-        cell = new_cell(self, actor_class, args, {}, name, parent)
-        put(self, cell, parent)
-        cell.begin()
+        starts = actor_class.__actor_traits__.has_on_start
+        cell = LoopCell(self, actor_class, args, None, name, parent, None, None)
+        if not starts:
+            cell.phase = OPEN  # nobody else refers to it yet
+        try:
+            construct(cell)
+            attach(self, cell, parent)
+        except BaseException:
+            self.on_loop(lifecycle.abandon, cell)
+            raise
+        if starts:
+            cell.begin()
         return cell
 
     def ended(self, cell: Cell) -> None:
-        """Remove an actor that has ended."""
-        if cell.parent is not None:
-            lifecycle.child_ended(cell.parent, cell)
-            return
+        """Remove a root that has ended."""
         with self.lock:
             known = self.roots.pop(cell, self) is None
             if cell.given_name is not None:
