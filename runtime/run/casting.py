@@ -383,7 +383,7 @@ class Casting(InnerActor):
                     journal.step(invocation, name, (invocation.steps or {})[name])
             _end(invocation)
 
-    def let_go(self) -> None:
+    def break_cycles(self) -> None:
         """Break the reference cycles between assignments and holders of an ended run."""
         root = self._log.root
         for invocation in () if root is None else tuple(walk(root)):
