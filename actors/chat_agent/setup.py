@@ -102,7 +102,6 @@ class Setup:
         self.wrap_model = tuple(reversed(stages["wrap_model"]))
         # Whether each request may be modified.
         self.prepares = bool(self.before_model or handoffs or agent.message_modifier is not None)
-        # Whether each model call is wrapped.
         self.guards = bool(agent.input_guardrails or agent.output_guardrails)
         # Whether there is anything around a model call, but for the run's hooks and telemetry.
         self.stands_around = bool(

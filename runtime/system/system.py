@@ -29,7 +29,7 @@ from ..actor.future import ActorFuture
 from ..actor.loop_cell import LoopCell
 from ..actor.mailbox import Mailbox
 from ..actor.phase import OPEN
-from ..actor.report import DrainReport
+from ..actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
 from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
 from ..clock import Clock, LoopClock, use_clock
@@ -43,10 +43,10 @@ from .draining import drain
 from .monitor import Monitor
 from .names import Names
 from .options import SystemOptions, check_options
-from .overview import Overview
 from .shutdown import Shutdown
 from .spawning import attach, check_spawn, check_takes, new_cell, put
 from .state import SystemState
+from .stats import take_stats, take_tree, walk
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ _Box: TypeAlias = MailboxSettings | None
 
 
 @suggests_options
-class ActorSystem(Overview):
+class ActorSystem:
     """A tree of actors on one event loop.
 
         async with ActorSystem() as system:             # on the running loop
@@ -492,6 +492,50 @@ class ActorSystem(Overview):
         if cell.listed:
             cell.listed = False
             registry.discard(cell)
+
+    # --- looking, from any thread ---
+
+    @property
+    def not_entered(self) -> str:
+        """The error text for use before the system is entered."""
+        return (
+            f"{self!r} has not been entered. Write `async with ActorSystem() as system:`, or "
+            "`with ActorSystem.in_thread() as system:`."
+        )
+
+    def cells(self) -> list[Cell]:
+        """Return all actors, parents before children."""
+        return list(walk(self))
+
+    def actor_of(self, path: str) -> ActorRef[Any] | None:
+        """Return the living root of that name, or a child by its path, such as `"parent/child"`.
+
+        None if there is none. From any thread.
+        """
+        with self.lock:
+            found = self.names.find(path)
+        return None if found is None else found.own_ref()
+
+    def stats(self) -> SystemStats:
+        """Return the number of actors by class and state, and their counters.
+
+        From any thread.
+        """
+        return take_stats(self)
+
+    def tree(self) -> ActorNode:
+        """Return all actors as a tree. `print(system.tree())` draws it. From any thread."""
+        return take_tree(self)
+
+    def subscribe_dead_letters(
+        self, callback: Callable[[DeadLetter], object]
+    ) -> Callable[[], None]:
+        """Call `callback(letter)` for every message that is not handled.
+
+        Returns a function that ends the subscription. The callback runs in the thread that lost the
+        message, and should be quick. A callback that raises is logged and removed.
+        """
+        return self.monitor.subscribe(callback)
 
     # --- draining ---
 
