@@ -206,18 +206,18 @@ class Cell(ABC):
     def _make_mailbox(self) -> Mailbox:
         lock = self.system.lock
         with lock:
-            box = self.box
-            if box is None:
-                busy = self.phase is not OPEN
-                # Before the start, control must wait too: there may be no instance yet.
-                away = busy and (self.phase is not STARTING or self.task is not None)
-                box = Mailbox(None, lock, engaged=busy, away=away)
-                if self.phase is STOPPED:
-                    box.close()
-                elif self.closing:
-                    box.close_work()
-                self.box = box
-            return box
+            busy = self.phase is not OPEN
+            # Before the start, control must wait too: there may be no instance yet.
+            away = busy and (self.phase is not STARTING or self.task is not None)
+            made = Mailbox(None, lock, engaged=busy, away=away)
+            if self.phase is STOPPED:
+                made.close()
+            elif self.closing:
+                made.close_work()
+            # Another thread may have been faster, or a signal handler in this one.
+            if self.box is None:
+                self.box = made
+            return self.box
 
     @property
     def is_open(self) -> bool:

@@ -177,7 +177,12 @@ class LoopCell(Cell):
     def _settle(self, envelope: Envelope, result: object) -> None:
         """Answer a message that was run, go on with its handler, or fail."""
         if type(result) is CoroutineType:
-            self._begin_handler(result, envelope)
+            message = envelope.message
+            # Nearly all: `handler_name` would look up the message's class.
+            name = handler_name(message) if type(message) in SPECIAL else "on_receive"
+            self.handling = name
+            self.current = envelope
+            self.run_task(Handling(result, self, envelope, name), RUNNING)
         elif type(result) is Raised:
             self._failed(envelope, result.error)
         elif self.system.extras and is_stashed(self, envelope):
@@ -208,11 +213,6 @@ class LoopCell(Cell):
         self._settle(envelope, result)
         del result  # see `visit`
         return envelope
-
-    def _begin_handler(self, coro: Coroutine[object, None, object], envelope: Envelope) -> None:
-        self.handling = handler = handler_name(envelope.message)
-        self.current = envelope
-        self.run_task(Handling(coro, self, envelope, handler), RUNNING)
 
     def finish(self, handling: Handling, error: BaseException | None, value: object) -> None:
         """Settle a message whose asynchronous handler has ended, in the last step of its task."""

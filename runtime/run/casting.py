@@ -139,7 +139,7 @@ class Casting(InnerActor):
         self.at_work += 1
         invocation.phase = _AT_WORK
         invocation.supervisor = own
-        cell.when_ended(invocation.on_actor_ended)
+        cell.ended = (invocation.on_actor_ended,)
         if invocation.node.agent.on_failure is None:
             cell.args = ()  # it is not restarted
         cell.until_childless = True  # it ends with its handler

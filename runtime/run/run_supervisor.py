@@ -93,7 +93,7 @@ class RunSupervisor(Casting):
         self._opening = opening
         self._pending_stop: PendingStop | None = None
         self._promise: Promise = _NO_PROMISE
-        cell.when_ended(self._record.on_actor_ended)
+        cell.ended = (self._record.on_actor_ended,)
         if timeout is not None:
             request = CancelRun(f"the run took longer than its timeout of {timeout:g} s")
             self._record.timer = cell.system.clock.call_later(timeout, self.stop_run, request)

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from offbook.runtime import Actor, ActorDeadError, ActorSystem
+from offbook.runtime.actor import cell as cells
 from offbook.runtime.actor.actor import InnerActor
 from offbook.runtime.actor.direct import hand, send_now, stop_actor
+from offbook.runtime.actor.mailbox import Mailbox
 
 
 @pytest.fixture
@@ -278,6 +280,32 @@ def test_g02_and_g03_threads_race_the_begin_and_the_end_of_each_handler(run):
                 await asyncio.wait_for(ref.wait_stopped(), 20)
                 while stopping.is_alive():
                     await asyncio.sleep(0)
+
+    run(main())
+
+
+def test_g02_a_signal_handler_that_tells_while_the_mailbox_is_created_loses_nothing(
+    run, monkeypatch
+):
+    async def main():
+        async with ActorSystem() as system:
+            seen = []
+
+            class Notes(InnerActor):
+                def on_receive(self, message):
+                    seen.append(message)
+
+            ref = spawned(system, Notes).own_ref()
+
+            def interrupted(*args, **options):
+                monkeypatch.undo()
+                ref.tell("of the handler")
+                return Mailbox(*args, **options)
+
+            monkeypatch.setattr(cells, "Mailbox", interrupted)
+            ref.tell("interrupted")
+            await ref.request("last")
+            assert seen == ["of the handler", "interrupted", "last"]
 
     run(main())
 
