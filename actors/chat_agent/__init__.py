@@ -9,7 +9,7 @@ Each module imports only from those listed above it:
     toolsets          an agent whose tools become known only when it runs
     setup             the parts of a model's request that do not depend on the run
     said              readings of the agent's messages so far
-    asking            one call of the model, with its hooks, middleware and stream
+    model_call        one call of the model, with its hooks, middleware and stream
     loop              model, tools, model, … until a reply has no calls; where `after_model` and
                       `after_tools` end it
     chat_model_agent  `ChatModelAgent`, the class that users instantiate

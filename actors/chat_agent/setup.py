@@ -54,7 +54,6 @@ class Setup:
         "rules",
         "specs",
         "stands_around",
-        "surrounds",
         "transfers",
         "widened",
         "wrap_model",
@@ -103,10 +102,11 @@ class Setup:
         self.wrap_model = tuple(reversed(stages["wrap_model"]))
         # Whether each request may be modified.
         self.prepares = bool(self.before_model or handoffs or agent.message_modifier is not None)
-        # Whether each model call is wrapped.
-        self.surrounds = bool(self.wrap_model or self.after_model)
         self.guards = bool(agent.input_guardrails or agent.output_guardrails)
-        self.stands_around = self.prepares or self.surrounds or bool(self.before_agent)
+        # Whether there is anything around a model call, but for the run's hooks and telemetry.
+        self.stands_around = bool(
+            self.prepares or self.wrap_model or self.after_model or self.before_agent
+        )
         self.model_of_all_runs = (
             agent.model if getattr(agent.model, "for_run", None) is None else None
         )  # a model that serves all runs

@@ -9,8 +9,8 @@ groups:
     more        extras                                                  timers, stashed messages,
                 watches; several actors behind one ref
     mailbox     envelope, mailbox                                       messages; their queue
-    inside      cell, loop_cell, inner_cell, thread_cell, receive, replies, steps, direct       how
-                a message is handled and answered
+    inside      cell, loop_cell, thread_cell, receive, replies, steps, direct       how a message is
+                handled and answered
     lifecycle   phase, lifecycle, host, current                         starting, failing, stopping;
                 the actor's system
 """

@@ -441,9 +441,6 @@ class InnerActor(Actor):
         self._cell = cell
         cell.actor = self
 
-    def on_ended(self) -> None:
-        """Called last, when the actor has ended. Not called if a restart has failed."""
-
 
 def is_born_simply(cls: type[Actor]) -> bool:
     """Return True if no user code runs before the first message."""

@@ -38,6 +38,7 @@ from .messages import (
     WaitRequest,
 )
 from .phase import OPEN, RUNNING, STARTING, STOPPED, SUSPENDED, Phase
+from .receive import handler_name
 from .ref import ActorRef
 from .replies import DROPPED, LEFT, refuse, refuse_all
 from .steps import Steps
@@ -63,6 +64,7 @@ class Cell(ABC):
         "actor",
         "actor_class",
         "args",
+        "box",
         "budget",
         "cancelling",
         "children",
@@ -78,7 +80,6 @@ class Cell(ABC):
         "handling",
         "kwargs",
         "listed",
-        "mailbox",
         "parent",
         "pause",
         "phase",
@@ -113,8 +114,7 @@ class Cell(ABC):
         self.urn: str | None = None  # created on first use
         self.parent = parent
         self.supervision = supervision
-        if mailbox is not None:  # otherwise created on first use
-            self.mailbox = mailbox
+        self.box = mailbox  # None until `mailbox` creates it
         # Isolated like a task's context: a handler's variables are visible to this actor only.
         self.context = contextvars.copy_context()
         self.ref: ActorRef[Any] | None = (
@@ -189,8 +189,61 @@ class Cell(ABC):
     def state(self) -> str:
         return self.phase.value
 
+    # --- the mailbox ---
+    #
+    # Most actors are idle, or are only sent messages that they can handle at once, so a mailbox is
+    # created on first use. Another thread may do that while the phase changes here. Therefore the
+    # creating thread reads the phase under the system's lock, and each change of the phase is
+    # followed by a look for the mailbox under that lock: either the mailbox is seen here, or it was
+    # created for the new phase.
+
+    @property
+    def mailbox(self) -> Mailbox:
+        """The mailbox, created on first use. From any thread."""
+        box = self.box
+        return self._make_mailbox() if box is None else box
+
+    def _make_mailbox(self) -> Mailbox:
+        lock = self.system.lock
+        with lock:
+            busy = self.phase is not OPEN
+            # Before the start, control must wait too: there may be no instance yet.
+            away = busy and (self.phase is not STARTING or self.task is not None)
+            made = Mailbox(None, lock, engaged=busy, away=away)
+            if self.phase is STOPPED:
+                made.close()
+            elif self.closing:
+                made.close_work()
+            # Another thread may have been faster, or a signal handler in this one.
+            if self.box is None:
+                self.box = made
+            return self.box
+
+    @property
+    def is_open(self) -> bool:
+        """True if the actor accepts messages. From any thread."""
+        box = self.box
+        return not self.closing if box is None else box.is_open
+
     def queued(self) -> int:
-        return len(self.mailbox)
+        """Return the number of waiting messages. From any thread."""
+        box = self.box
+        return 0 if box is None else len(box)
+
+    def open(self) -> bool:
+        """Take messages from now on. Returns True if some wait."""
+        with self.system.lock:
+            self.phase = OPEN
+            box = self.box
+            return box is not None and box.come_back()
+
+    def leave(self) -> None:
+        """Let control reach the actor, which takes no messages now. Call it in the new phase."""
+        with self.system.lock:
+            box = self.box
+            waits = box is not None and box.leave()
+        if waits:
+            self.system.dispatcher.attend(self)
 
     @property
     def task_context(self) -> contextvars.Context:
@@ -302,7 +355,8 @@ class Cell(ABC):
 
     def attend(self) -> None:
         """Handle the control lane, even while a handler is running."""
-        while (envelope := self.mailbox.take_control()) is not None:
+        box = self.box
+        while box is not None and (envelope := box.take_control()) is not None:
             self.control(envelope)
 
     def control(self, envelope: Envelope) -> None:
@@ -334,8 +388,7 @@ class Cell(ABC):
             name=self.actor_class.__actor_traits__.task_name,
             context=self.task_context,
         )
-        if self.mailbox.leave():
-            system.dispatcher.attend(self)
+        self.leave()
 
     def end_task(self) -> None:
         """Call this in the last step of the task."""
@@ -354,6 +407,12 @@ class Cell(ABC):
             lifecycle.fail(self, error, during)
         else:
             self.go_on()
+
+    def took(self, message: object, seconds: float) -> None:
+        """Record the time for which a handler has blocked the loop, which is notably long."""
+        handler = handler_name(message)
+        self.system.monitor.took(self.path, handler, seconds)
+        self.blocked_for(handler)(seconds)
 
     def blocked_for(self, handler: str) -> Callable[[float], None]:
         """Return a callback for the duration of each step of a coroutine.
@@ -428,18 +487,29 @@ class Cell(ABC):
         """Finish: answer the remaining envelopes, notify parent and watchers, drop references."""
         if self.phase is STOPPED:
             return  # abandoned earlier, and only now its last hook has ended
-        self.phase = STOPPED
-        if isinstance(ending, Failed):
+        if type(ending) is Failed:
             forget_frames(ending.error)  # they hold the instance; the log has them
-        self.ending, self.actor = ending, None
         system = self.system
         if not self.closing:
             system.leaving(self)
+        parent = self.parent
+        with system.lock:
+            self.phase = STOPPED
             self.closing = True
-        left = self.mailbox.close() + (table.end(self) if system.extras else [])
+            box = self.box
+            siblings = None if parent is None else parent.children
+            if siblings is not None:
+                siblings.pop(self, None)
+        self.ending, self.actor = ending, None
+        left = [] if box is None else box.close()
+        if system.extras:
+            left += table.end(self)
         if self.current is not None:
             left.append(self.current)  # abandoned while it handled this message
-        system.ended(self)
+        if parent is None:
+            system.ended(self)
+        elif not siblings:
+            lifecycle.childless(parent)
         # Read after `ended` took the lock: an actor that starts to watch from then on sees the end.
         if self.watchers is not None or self.watching is not None:
             watching.end(self, ending)

@@ -39,26 +39,13 @@ def hand(cell: LoopCell, message: object) -> Any:
     must be awaited at once.
     """
     if cell.is_idle():
-        cell.system.monitor.handled += 1
-        # An exception is simply returned as the reply: this is the package's own code, and its
-        # caller handles the exception.
-        result = cell.context.run(cell.actor.on_receive, message)  # type: ignore[union-attr]  # idle, so there is an instance
-        return result if type(result) is not CoroutineType else _continue(cell, result, message)
+        reply = cell.reply_now(message)
+        return _reply_of(reply.reply_to) if type(reply) is Envelope else reply
     future: asyncio.Future[object] = cell.system.loop.create_future()
     try:
         cell.post(Envelope(message, future))
     except MailboxClosed:
         return OVER
-    return _reply_of(future)
-
-
-def _continue(cell: LoopCell, handler: CoroutineType[Any, Any, object], message: object) -> Any:
-    """Continue a started handler in the actor's own task, like any handler.
-
-    Returns a coroutine for its reply.
-    """
-    future: asyncio.Future[object] = cell.system.loop.create_future()
-    cell.begin_handler(handler, Envelope(message, future))
     return _reply_of(future)
 
 
@@ -75,7 +62,7 @@ def send_now(cell: LoopCell, message: object) -> None:
     An idle receiver starts on the message before this returns.
     """
     if cell.is_idle():
-        cell.handle(Envelope(message), cell.system.monitor.begin())
+        cell.handle_measured(Envelope(message))
     else:
         cell.own_ref().tell(message)
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "abandon",
     "begin_stop",
-    "child_ended",
     "childless",
     "decide",
     "fail",
@@ -79,7 +78,7 @@ def start(cell: Cell) -> bool:
         )
         return False
     cell.blocked_for("on_start")(perf_counter() - began)
-    cell.phase = OPEN
+    cell.open()
     return True
 
 
@@ -115,8 +114,7 @@ def fail(cell: Cell, error: BaseException, during: str) -> None:
     cell.phase = SUSPENDED
     cell.failure = (error, during)
     cell.system.running[cell] = None
-    if cell.mailbox.leave():
-        cell.system.dispatcher.attend(cell)
+    cell.leave()
     decide(cell, error, during)
 
 
@@ -151,7 +149,7 @@ def decided(request: ChildFailed, directive: Any, problem: BaseException | None)
         )
     if problem is not None:
         apply(child, Stop(), request.error, request.during)
-        if parent.mailbox.is_open:
+        if parent.is_open:
             parent.post_control(ChildEscalated(problem, "on_child_failure"))
         else:
             _log(parent, problem, "on_child_failure", "it was about to stop, and does")
@@ -352,8 +350,10 @@ def request_stop(cell: Cell) -> None:
 def _close(cell: Cell) -> None:
     with cell.system.lock:
         cell.closing = True
+        box = cell.box
     cell.system.leaving(cell)
-    cell.resolve_left(cell.mailbox.close_work())
+    if box is not None:
+        cell.resolve_left(box.close_work())
 
 
 def stop(cell: Cell, error: BaseException | None = None, *, hook: bool = True) -> None:
@@ -405,16 +405,6 @@ async def _stop_children(cell: Cell) -> None:
     if cell.children:
         await gone
     cell.children_gone = None
-
-
-def child_ended(parent: Cell, child: Cell) -> None:
-    """Remove an ended child, and continue if it was the last one awaited."""
-    with parent.system.lock:
-        children = parent.children
-        if children is not None:
-            children.pop(child, None)
-    if not children:
-        childless(parent)
 
 
 def childless(parent: Cell) -> None:

@@ -32,8 +32,23 @@ _STOPPED: Final = Stopped()
 # The number of messages that one actor may handle before the next actor's turn.
 _BATCH = 16
 
-# Types that are not bare messages for `on_receive`.
-_NOT_BARE: Final = frozenset((Envelope, Notice, Returned, Tick, *SPECIAL))
+# The types of envelopes. Everything else in a lane is a message that has none.
+_ENVELOPES: Final = frozenset((Envelope, Notice, Returned, Tick))
+
+_NOT_INVOKED: Final = object()
+
+
+class Raised:
+    """The outcome of a handler that raised at once."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+# The outcomes of a message that are not its reply.
+_UNSETTLED: Final = frozenset((CoroutineType, Raised))
 
 
 class Handling(Steps):
@@ -42,7 +57,7 @@ class Handling(Steps):
     Its two callbacks are methods: closures would take half a kilobyte for each waiting actor.
     """
 
-    __slots__ = ("_cell", "_envelope", "_handler", "_seconds")
+    __slots__ = ("_cell", "envelope", "handler", "seconds")
 
     def __init__(
         self,
@@ -54,18 +69,19 @@ class Handling(Steps):
         self._begin = cell.system.monitor.begin
         self._coro = coro
         self._cell = cell
-        self._envelope = envelope
-        self._handler = handler
-        self._seconds = 0.0  # total time for which its steps have blocked the loop
+        self.envelope = envelope
+        self.handler = handler
+        self.seconds = 0.0  # total time for which its steps have blocked the loop
 
     def _held(self, seconds: float) -> None:
-        self._seconds += seconds
+        self.seconds += seconds
         cell = self._cell
         if seconds > cell.system.monitor.slow_after:
-            cell.system.monitor.blocked_for(cell.path, cell.actor_class, self._handler, seconds)
+            cell.system.monitor.blocked_for(cell.path, cell.actor_class, self.handler, seconds)
 
-    def _done(self, outcome: StepResult) -> None:
-        self._cell._finish(self._envelope, outcome, self._handler, self._seconds)
+    def _end(self, started: float, error: BaseException | None, value: object = None) -> None:
+        self._held(perf_counter() - started)
+        self._cell.finish(self, error, value)
 
 
 class LoopCell(Cell):
@@ -74,14 +90,12 @@ class LoopCell(Cell):
     __slots__ = ()
 
     def begin(self) -> None:
-        if not self.actor_class.__actor_traits__.has_on_start:
-            self.phase = OPEN
-            if not self.mailbox.come_back():
-                return
-        self.wake()
+        if self.actor_class.__actor_traits__.has_on_start or self.open():
+            self.wake()
 
     def is_idle(self) -> bool:
-        return self.phase is OPEN and self.mailbox.is_idle
+        box = self.box
+        return self.phase is OPEN and (box is None or box.is_idle)
 
     def visit(self) -> bool:
         if self.phase is not OPEN and not (
@@ -91,30 +105,29 @@ class LoopCell(Cell):
             return False
         left = _BATCH
         while self.phase is OPEN:
-            left, envelope, outcome = self.context.run(self._receive, left)
+            left, envelope, result = self.context.run(self._receive, left)
             if envelope is None:
                 return left == 0 and self.phase is OPEN
-            if outcome is None:
-                left -= 1
-                self._notice(envelope)
-            elif isinstance(outcome, BaseException):
-                self._failed(envelope, outcome)
-            else:
-                self.begin_handler(outcome, envelope)
-            # The exception's frames refer to this frame, so this frame must not refer to the
-            # exception.
-            del outcome
+            if result is not _NOT_INVOKED:
+                self._settle(envelope, result)
+            elif isinstance(envelope.message, Control):
+                self.control(envelope)
+            elif type(envelope) is not Tick or envelope.is_due():
+                self.handle_measured(envelope)
+            # The frames of a handler's exception refer to this frame, so this frame must not refer
+            # to the exception.
+            del result
         return False
 
-    def _receive(
-        self, left: int
-    ) -> tuple[int, Envelope | None, Coroutine[object, None, object] | BaseException | None]:
+    def _receive(self, left: int) -> tuple[int, Envelope | None, object]:
         """Handle up to `left` messages in the actor's context, which is entered once for all.
 
-        Returns the remaining number, and the work to do outside of that context: an envelope that
-        is not for `on_receive`, or an envelope with its handler's coroutine or exception.
+        Returns the remaining number, and what must happen outside of that context: an envelope that
+        is more than a message, or an envelope with its handler's coroutine or exception.
         """
-        mailbox, system, actor = self.mailbox, self.system, self.actor
+        mailbox, system = self.box, self.system
+        if mailbox is None:
+            return left, None, None
         monitor = system.monitor
         started = monitor.begin()
         for still in range(left - 1, -1, -1):
@@ -127,27 +140,18 @@ class LoopCell(Cell):
                     return still + 1, None, None
             envelope = None
             kind = type(message)
-            if kind in _NOT_BARE:
-                if kind is not Envelope or type(message.message) in SPECIAL:
-                    return (
-                        still + 1,
-                        message if issubclass(kind, Envelope) else Envelope(message),
-                        None,
-                    )
+            if kind in _ENVELOPES:
                 envelope = message
+                if kind is not Envelope:
+                    return still, envelope, _NOT_INVOKED
                 message = envelope.message
-            monitor.handled += 1
-            try:
-                result = actor.on_receive(message)  # type: ignore[union-attr]  # open, so there is an instance
-            except BaseException as error:  # noqa: BLE001 -- goes to the asker or to the supervisor
-                self._note(handler_name(message), perf_counter() - started)
-                return still, envelope or Envelope(message), error
-            if type(result) is CoroutineType:
-                return still, envelope or Envelope(message), result
+            result = self._invoke(message)
             ended = perf_counter()
             if ended - started > monitor.notable:
-                self._note(handler_name(message), ended - started)
+                self.took(message, ended - started)
             started = ended
+            if type(result) in _UNSETTLED:
+                return still, envelope or Envelope(message), result
             if system.extras and is_stashed(self, envelope or Envelope(message)):
                 pass
             elif envelope is not None and envelope.reply_to is not None:
@@ -156,114 +160,84 @@ class LoopCell(Cell):
                 return still, None, None
         return 0, None, None
 
-    def _notice(self, envelope: Envelope) -> None:
-        if isinstance(envelope.message, Control):
-            self.control(envelope)
-        elif type(envelope) is not Tick or envelope.is_due():
-            self.handle(envelope, self.system.monitor.begin())
+    def _invoke(self, message: object) -> object:
+        """Run one message through the actor. Only in its context; the caller measures the time.
 
-    def handle(self, envelope: Envelope, started: float) -> float:
-        """Handle one message now.
-
-        Returns the time at which the handler ended or, if it is asynchronous, started.
+        Returns the reply, a coroutine that goes on to the reply, or `Raised`.
         """
-        message = envelope.message
-        monitor = self.system.monitor
-        monitor.handled += 1
+        self.system.monitor.handled += 1
+        special = SPECIAL.get(type(message))
         try:
-            special = SPECIAL.get(type(message))
-            run = self.context.run
-            result = (
-                run(self.actor.on_receive, message)  # type: ignore[union-attr]  # open
-                if special is None
-                else run(special, self, message)
-            )
+            if special is None:
+                return self.actor.on_receive(message)  # type: ignore[union-attr]  # open, so there is an instance
+            return special(self, message)
         except BaseException as error:  # noqa: BLE001 -- goes to the asker or to the supervisor
-            ended = perf_counter()
-            self._note(handler_name(message), ended - started)
-            self._failed(envelope, error)
-            return ended
+            return Raised(error)
+
+    def _settle(self, envelope: Envelope, result: object) -> None:
+        """Answer a message that was run, go on with its handler, or fail."""
         if type(result) is CoroutineType:
-            self.begin_handler(result, envelope)
-            return perf_counter()
-        ended = perf_counter()
-        if ended - started > monitor.notable:
-            self._note(handler_name(message), ended - started)
-        if self.system.extras and is_stashed(self, envelope):
-            return ended
-        reply_to = envelope.reply_to
-        if reply_to is not None:
-            answer(reply_to, result)
-        return ended
+            message = envelope.message
+            # Nearly all: `handler_name` would look up the message's class.
+            name = handler_name(message) if type(message) in SPECIAL else "on_receive"
+            self.handling = name
+            self.current = envelope
+            self.run_task(Handling(result, self, envelope, name), RUNNING)
+        elif type(result) is Raised:
+            self._failed(envelope, result.error)
+        elif self.system.extras and is_stashed(self, envelope):
+            pass
+        elif envelope.reply_to is not None:
+            answer(envelope.reply_to, result)
+
+    def handle(self, envelope: Envelope) -> None:
+        """Handle one message now, because the actor is idle. The caller measures the time."""
+        result = self.context.run(self._invoke, envelope.message)
+        self._settle(envelope, result)
+        del result  # see `visit`
+
+    def handle_measured(self, envelope: Envelope) -> None:
+        """Handle one message now, because the actor is idle, and record the time."""
+        monitor = self.system.monitor
+        started = monitor.begin()
+        self.handle(envelope)
+        seconds = perf_counter() - started
+        if seconds > monitor.notable:
+            self.took(envelope.message, seconds)
 
     def reply_now(self, message: object) -> object:
-        system = self.system
-        monitor, special = system.monitor, SPECIAL.get(type(message))
-        monitor.handled += 1
-        started = monitor.begin()
-        try:
-            run = self.context.run
-            result = (
-                run(self.actor.on_receive, message)  # type: ignore[union-attr]  # open
-                if special is None
-                else run(special, self, message)
-            )
-        except BaseException as error:  # noqa: BLE001 -- goes to the asker, and perhaps to the supervisor
-            ended = perf_counter()
-            self._note(handler_name(message), ended - started)
-            system.dispatcher.spend(ended - started)
-            envelope = Envelope(message, system.loop.create_future())
-            self._failed(envelope, error)
-            return envelope
-        ended = perf_counter()
-        system.dispatcher.spend(ended - started)
-        if type(result) is CoroutineType:
-            envelope = Envelope(message, system.loop.create_future())
-            self.begin_handler(result, envelope)
-            return envelope
-        if ended - started > monitor.notable:
-            self._note(handler_name(message), ended - started)
-        if system.extras and is_stashed(
-            self, envelope := Envelope(message, system.loop.create_future())
-        ):
-            return envelope
-        return result
+        result = self.context.run(self._invoke, message)
+        if type(result) not in _UNSETTLED and not self.system.extras:
+            return result
+        envelope = Envelope(message, self.system.loop.create_future())
+        self._settle(envelope, result)
+        del result  # see `visit`
+        return envelope
 
-    def _note(self, handler: str, seconds: float) -> None:
-        """Record the time of a synchronous handler, which may be notably long."""
-        self.system.monitor.took(self.path, handler, seconds)
-        self.blocked_for(handler)(seconds)
-
-    def begin_handler(self, coro: Coroutine[object, None, object], envelope: Envelope) -> None:
-        self.handling = handler = handler_name(envelope.message)
-        self.current = envelope
-        self.run_task(Handling(coro, self, envelope, handler), RUNNING)
-
-    def _finish(
-        self, envelope: Envelope, outcome: StepResult, handler: str, seconds: float
-    ) -> None:
-        monitor = self.system.monitor
-        if seconds > monitor.notable:
-            monitor.took(self.path, handler, seconds)
+    def finish(self, handling: Handling, error: BaseException | None, value: object) -> None:
+        """Settle a message whose asynchronous handler has ended, in the last step of its task."""
+        envelope, seconds = handling.envelope, handling.seconds
+        if seconds > self.system.monitor.notable:
+            self.system.monitor.took(self.path, handling.handler, seconds)
         cancelled, self.cancelling = self.cancelling, False
         self.handling = self.current = None
         self.end_task()
-        if self.until_childless and outcome.error is None and self.end_with_handler():
+        if self.until_childless and error is None and self._end_with_handler():
             return
-        if self.system.extras and is_stashed(self, envelope, failed=outcome.error is not None):
+        if self.system.extras and is_stashed(self, envelope, failed=error is not None):
             pass
-        elif outcome.error is None:
+        elif error is None:
             if envelope.reply_to is not None:
-                answer(envelope.reply_to, outcome.value)
-        elif cancelled and isinstance(outcome.error, asyncio.CancelledError):
+                answer(envelope.reply_to, value)
+        elif cancelled and isinstance(error, asyncio.CancelledError):
             if envelope.reply_to is not None:
                 answer_error(envelope.reply_to, cancelled_error(self, envelope.message))
         else:
-            self._failed(envelope, outcome.error)
+            self._failed(envelope, error)
         if self.phase is RUNNING:
             self.reopen()
 
-    def end_with_handler(self) -> bool:
+    def _end_with_handler(self) -> bool:
         """End the actor, unless something that happened meanwhile prevents it.
 
         Messages left in the mailbox are answered.
@@ -292,8 +266,7 @@ class LoopCell(Cell):
         lifecycle.fail(self, error, handler_name(envelope.message))
 
     def go_on(self) -> None:
-        self.phase = OPEN
-        if self.mailbox.come_back() and self.system.dispatcher.visiting is not self:
+        if self.open() and self.system.dispatcher.visiting is not self:
             self.system.dispatcher.ready(self)
 
     def cancel_handler(self) -> None:

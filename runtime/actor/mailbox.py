@@ -95,6 +95,7 @@ class Mailbox:
         lock: threading.RLock | None = None,
         *,
         engaged: bool = False,
+        away: bool = False,
     ) -> None:
         # Many mailboxes may share a lock: it is held only briefly, and nothing is called under it.
         # It is reentrant because a signal handler may put while its own thread is in the middle of
@@ -114,7 +115,7 @@ class Mailbox:
         )
         self._state = _OPEN
         self._engaged = engaged
-        self._away = False  # True while the owner does something that control may interrupt
+        self._away = away  # True while the owner does something that control may interrupt
         self._taker: threading.Condition | None = None  # a thread waits on it in `wait_take`
 
     def __len__(self) -> int:

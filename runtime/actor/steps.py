@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Generator
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import asyncio
@@ -49,11 +49,9 @@ class Steps(Coroutine[object, None, StepResult]):
         try:
             item = self._coro.send(value)
         except StopIteration as stop:
-            self._held(perf_counter() - started)
-            self._end(StepResult(None, stop.value))
+            raise StopIteration(self._end(started, None, stop.value)) from None
         except BaseException as error:  # noqa: BLE001 -- becomes the outcome, for the supervisor
-            self._held(perf_counter() - started)
-            self._end(StepResult(error))
+            raise StopIteration(self._end(started, error)) from None
         self._held(perf_counter() - started)
         return item
 
@@ -69,14 +67,14 @@ class Steps(Coroutine[object, None, StepResult]):
         try:
             item = self._coro.throw(thrown)
         except StopIteration as stop:
-            self._end(StepResult(None, stop.value))
+            raise StopIteration(self._end(started, None, stop.value)) from None
         except GeneratorExit as error:
             # The loop is being torn down: nothing is left to report to.
             if thrown is error:
                 raise
-            self._end(StepResult(error))
+            raise StopIteration(self._end(started, error)) from None
         except BaseException as error:  # noqa: BLE001 -- becomes the outcome, for the supervisor
-            self._end(StepResult(error))
+            raise StopIteration(self._end(started, error)) from None
         finally:
             typ = val = tb = thrown = (
                 # The exception keeps this frame alive, so the frame must not keep the exception.
@@ -114,10 +112,15 @@ class Steps(Coroutine[object, None, StepResult]):
     def __name__(self) -> str:
         return getattr(self._coro, "__name__", type(self._coro).__name__)
 
-    def _end(self, outcome: StepResult) -> NoReturn:
+    def _end(
+        self, started: float, error: BaseException | None, value: object = None
+    ) -> StepResult | None:
+        """End with the step that began at `started`. Returns the result of the task."""
+        self._held(perf_counter() - started)
+        outcome = StepResult(error, value)
         if self._done is not None:
             self._done(outcome)
-        raise StopIteration(outcome)
+        return outcome
 
 
 def is_about_to_begin(task: asyncio.Task[Any] | None) -> bool:

@@ -46,14 +46,6 @@ class AgentActor(AgentDoor):
 
     __slots__ = ()
 
-    def on_ended(self) -> None:
-        self._deltas = None  # an error of this agent must not hold the log that it is in
-        invocation = self.invocation
-        if invocation.cell is None:
-            invocation.supervisor = None  # its end is already reported
-        else:
-            invocation.on_actor_ended()
-
     async def on_receive(self, message: Any) -> None:
         """Run the agent, from the start or from the invocation's current state."""
         del message
@@ -63,38 +55,39 @@ class AgentActor(AgentDoor):
         if run.watch is not None:
             run.watch.agent_begins(invocation)
         hooked = bool(run.hooks) or (agent.hooks is not None and not agent.calls_own_hooks)
+        outcome: Outcome | None = None
         try:
-            if hooked:
-                await self._announce(agent)
-            outcome = invocation.outcome
-            if outcome is None and invocation.restored:
-                outcome = await self._go_on(agent, context)
-            if outcome is None:
-                given = read_window(invocation, agent, run, self.streaming)
-                if type(given) is not AgentInput:
-                    given = await given  # type: ignore[misc]  # otherwise it is awaitable
-                self.input = given
-                stream = _events_of(agent, self.input, context)
-                if isinstance(stream, TellsLast):
-                    # Callers that wait for its end, and hooks, must find its last message recorded.
-                    tells_last = not hooked and invocation.assignment.parent is None
-                    # Inline, because a separate coroutine would add a frame for each waiting agent.
-                    while (event := await stream.next_event()) is not None:
-                        await self.emit(event, is_last=tells_last and stream.is_last)
-                        if stream.is_last or invocation.outcome is not None:
-                            break
-                else:
-                    await self._play(agent, stream)
-                outcome = invocation.outcome or self._end_of_play()
-        except asyncio.CancelledError:
-            if not self._is_cancelled():
-                raise  # raised by the agent's own code: the actor ends
-            outcome = CANCELLED
-        except Exception as error:
-            if agent.on_failure is not None:
-                raise
-            outcome = await self._fail(error)
-        try:
+            try:
+                if hooked:
+                    await self._announce(agent)
+                outcome = invocation.outcome
+                if outcome is None and invocation.restored:
+                    outcome = await self._go_on(agent, context)
+                if outcome is None:
+                    given = read_window(invocation, agent, run, self.streaming)
+                    if type(given) is not AgentInput:
+                        given = await given  # type: ignore[misc]  # otherwise it is awaitable
+                    self.input = given
+                    stream = _events_of(agent, self.input, context)
+                    if isinstance(stream, TellsLast):
+                        # Callers that wait for its end, and hooks, must find its last message.
+                        tells_last = not hooked and invocation.assignment.parent is None
+                        # Inline: another coroutine would add a frame for each waiting agent.
+                        while (event := await stream.next_event()) is not None:
+                            await self.emit(event, is_last=tells_last and stream.is_last)
+                            if stream.is_last or invocation.outcome is not None:
+                                break
+                    else:
+                        await self._play(agent, stream)
+                    outcome = invocation.outcome or self._end_of_play()
+            except asyncio.CancelledError:
+                if not self._is_cancelled():
+                    raise  # raised by the agent's own code: the actor ends
+                outcome = CANCELLED
+            except Exception as error:
+                if agent.on_failure is not None:
+                    raise
+                outcome = await self._fail(error)
             if hooked:
                 await self.call_hooks("on_agent_end", agent, outcome, agent_name="on_end")
             if run.watch is not None:
@@ -103,7 +96,8 @@ class AgentActor(AgentDoor):
                 self._supervisor, AgentEnded(invocation, outcome, transfer=invocation.transfer)
             )
         finally:
-            del outcome  # its error has this frame in its traceback
+            # The traceback of an agent's error has this frame, which must not lead back to the log.
+            outcome = self._deltas = None
 
     async def _play(self, agent: Definition, stream: Any) -> None:
         """Take the events of a custom agent."""

@@ -155,7 +155,7 @@ class AgentDoor(InnerActor):
 
     def is_alive(self) -> bool:
         """Return True while the run has not ended."""
-        return self._supervisor.mailbox.is_open
+        return self._supervisor.is_open
 
     @property
     def continues_elsewhere(self) -> bool:

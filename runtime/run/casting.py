@@ -25,7 +25,6 @@ from ..data.run_path import extended
 from ..durability.compatibility import find_below
 from ..errors import AgentError, MaxTransfersExceeded, TransferError
 from ..log import loggers
-from ..system.spawning import spawn_at_work
 from .event_log import EventLog
 from .phase import RunPhase
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Casting", "CastingChange", "Look"]
 
 _PERFORM: Final = Perform()
-_BEGINS: Final = Envelope(_PERFORM)
+_BEGIN: Final = Envelope(_PERFORM)
 _STOPPING: Final = RunPhase.STOPPING
 _ENDING: Final = RunPhase.ENDING
 _DORMANT: Final = InvocationPhase.DORMANT
@@ -135,15 +134,16 @@ class Casting(InnerActor):
     def _play(self, invocation: Invocation) -> None:
         own, event_log = self._cell, self._log
         args = (invocation, event_log.context, own, event_log, event_log.input.streaming)
-        cell = spawn_at_work(own.system, AgentActor, args, invocation.node.name, own, _BEGINS)  # type: ignore[arg-type]  # its host is a system
+        cell = own.system.spawn_own(AgentActor, args, invocation.node.name, own)
         own.children[cell] = invocation  # type: ignore[index]  # it has one now
         self.at_work += 1
         invocation.phase = _AT_WORK
         invocation.supervisor = own
+        cell.ended = (invocation.on_actor_ended,)
         if invocation.node.agent.on_failure is None:
             cell.args = ()  # it is not restarted
-        else:
-            cell.ended = (invocation.on_actor_ended,)  # called even when there is no instance
+        cell.until_childless = True  # it ends with its handler
+        cell.handle(_BEGIN)
 
     def _wake(self, invocation: Invocation, tree: Node) -> None:
         """Resume a dormant agent."""
@@ -384,7 +384,7 @@ class Casting(InnerActor):
                     journal.step(invocation, name, (invocation.steps or {})[name])
             _end(invocation)
 
-    def let_go(self) -> None:
+    def break_cycles(self) -> None:
         """Break the reference cycles of an ended run, so that no garbage collection is needed."""
         root = self._log.root
         for invocation in () if root is None else tuple(walk(root)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from asyncio import CancelledError
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +27,6 @@ from ..durability.kept_outcome import pack_outcome
 from ..durability.run_row import RunEnd
 from ..errors import AgentError, CheckpointError, OffbookError, RunLost, text_of
 from ..log import loggers, work_for
-from ..maybe_await import begun
 from .phase import RunPhase
 from .run_record import RunRecord
 from .watched_system import WatchedSystem, watch_of, watched_system
@@ -216,27 +215,6 @@ class EventLog(RunState):
         return True
 
     # --- waiting events ---
-
-    def begun(self, coro: Coroutine[Any, None, object]) -> object:
-        """Run `coro` as far as it goes without waiting; with an in-memory store, to its end.
-
-        If it has to wait, it continues in a task.
-        """
-        persistence = self.persistence
-        at_once = (
-            persistence is not None
-            and persistence.access.answers_at_once
-            and self.record.turn is None
-            and not self.context.hooks
-        )
-        return begun(coro) if at_once else coro
-
-    def begun_unseen(self, coro: Coroutine[Any, None, object]) -> object:
-        """Run `coro` as `begun` does, but only if no consumer observes the run.
-
-        A consumer must see each event before the next thing happens.
-        """
-        return coro if self.record.may_be_seen else self.begun(coro)
 
     @property
     def ends_with_step(self) -> bool:

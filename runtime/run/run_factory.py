@@ -29,7 +29,6 @@ from ..durability.store_access import StoreAccess
 from ..durability.unfinished_run import UnfinishedRun, definitions_of
 from ..errors import UsageError
 from ..system.loop_door import LoopDoor, refuse_trio, running_loop
-from ..system.spawning import spawn_inner
 from ..system.state import SystemState
 from ..system.system import ActorSystem
 from .event_log import EventLog
@@ -294,10 +293,11 @@ class RunFactory:
         live, record, persistence = None, event_log.record, event_log.persistence
         if persistence is not None and persistence.access.is_fenced:
             live = record.live = LiveRun(persistence.access, record, system)
-        cell = spawn_inner(
-            system,
+        cell = system.spawn_own(
             RunSupervisor,
             (self.tree, event_log, self.settings.max_transfers, timeout, opening),
+            None,
+            None,
         )
         cell.args = ()  # it is not restarted
         if live is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from ..actor.direct import OVER, stop_actor
@@ -92,32 +93,22 @@ class RunSupervisor(Casting):
         self._opening = opening
         self._pending_stop: PendingStop | None = None
         self._promise: Promise = _NO_PROMISE
+        cell.ended = (self._record.on_actor_ended,)
         if timeout is not None:
             request = CancelRun(f"the run took longer than its timeout of {timeout:g} s")
             self._record.timer = cell.system.clock.call_later(timeout, self.stop_run, request)
         cell.context.run(self._enter)  # its own context, which the agents' contexts copy
 
-    def on_ended(self) -> None:
-        self._record.on_actor_ended()
-
     # --- messages ---
 
     def on_receive(self, message: Any) -> Any:
         """Return the reply, or a coroutine for it if something must be awaited."""
-        log = self._log
         if type(message) is Open:
-            return log.begun(self._open())
+            return self._open()
         effects = self._transition(message)
-        if effects.takes_time or (log.unshown and not effects.joins_end):
-            carry_out = self._carry_out(effects)
-            return log.begun(carry_out) if effects.leave else log.begun_unseen(carry_out)
-        if effects.leave:
-            if has_last_words(log):
-                return log.begun_unseen(self._carry_out(effects))
-            self._record.phase = _KEEPING
-            self.let_go()
-            stop_when_childless(self._cell)  # the last agent's actor may still be in its last step
-        return effects.reply
+        if effects.takes_time or (self._log.unshown and not effects.joins_end):
+            return self._carry_out(effects)
+        return self._leave(effects.reply) if effects.leave else effects.reply
 
     def _transition(self, message: Any) -> Effects:
         if self._cell.system.closing:
@@ -153,7 +144,7 @@ class RunSupervisor(Casting):
         return NOTHING
 
     async def _carry_out(self, effects: Effects) -> object:
-        """Wait for the store, the consumer or a hook. No other method does."""
+        """Wait for the store and the consumer."""
         if self._log.waits or effects.write:
             try:
                 await self._log.flush(
@@ -170,14 +161,28 @@ class RunSupervisor(Casting):
             effects = await self._keep_cut_short(effects.cut_short)
         if effects.wait_for_room:
             await self._record.wait_for_room()
-        if effects.leave:
-            self._record.advance(RunPhase.KEEPING)
-            try:
-                await say_last_words(self._log, self._promise)
-            finally:
-                self.let_go()
-                stop_when_childless(self._cell)
-        return effects.reply
+        reply = self._leave(effects.reply) if effects.leave else effects.reply
+        return await reply if type(reply) is CoroutineType else reply
+
+    def _leave(self, reply: object) -> object:
+        """End the run. Returns the reply, or a coroutine for it if there are last words."""
+        self._record.advance(_KEEPING)
+        if has_last_words(self._log):
+            return self._say_last_words(reply)
+        self._let_go()
+        return reply
+
+    async def _say_last_words(self, reply: object) -> object:
+        try:
+            await say_last_words(self._log, self._promise)
+        finally:
+            self._let_go()
+        return reply
+
+    def _let_go(self) -> None:
+        """Leave nothing of the run to the garbage collector, and stop with the last agent."""
+        self.break_cycles()
+        stop_when_childless(self._cell)  # the last agent's actor may still be in its last step
 
     # --- starting ---
 

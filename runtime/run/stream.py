@@ -114,11 +114,6 @@ class EventStream:
         self._buffer[-1] = latest.replace(delta=whole)
 
     @property
-    def may_be_seen(self) -> bool:
-        """True if a consumer takes events, or may still come to take them."""
-        return self._open
-
-    @property
     def has_room_for_two(self) -> bool:
         """True if there is still room after one more event."""
         return (

@@ -17,7 +17,6 @@ It keeps no reference to an ended actor. Each module imports only from the modul
     spawning        the checks of a spawn
     stats           snapshots, as values
     names           root actors by name
-    overview        the read-only part of `ActorSystem`
     draining        waiting until no actor has work
     shutdown        stopping, children before parents
     shutdown_signal the signal that the process is about to end

@@ -63,7 +63,7 @@ _ADVICE: Final = (
         ),
     ),
     (
-        "actors/chat_agent/asking.py",
+        "actors/chat_agent/model_call.py",
         (
             "An instruction, a middleware or a modifier of messages runs on the loop: make it "
             "`async def`, and await in it."

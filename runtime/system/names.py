@@ -27,7 +27,7 @@ class Names:
     def claim(self, cell: Cell, name: str) -> None:
         """Assign a name to a root. Raises `UsageError` if another living root has the name."""
         other = self._cells.get(name)
-        if other is not None and other.mailbox.is_open:
+        if other is not None and other.is_open:
             msg = (
                 f"spawn({cell.actor_class.__name__}, name={name!r}): a "
                 f"{other.actor_class.__name__} already has that name. "
@@ -53,8 +53,8 @@ class Names:
                     (
                         child
                         for child in (found.children if found is not None else None) or ()
-                        if child.name == name and child.mailbox.is_open
+                        if child.name == name and child.is_open
                     ),
                     None,
                 )
-        return found if found is not None and found.mailbox.is_open else None
+        return found if found is not None and found.is_open else None

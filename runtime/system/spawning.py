@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..actor import lifecycle
-from ..actor.actor import Actor, InnerActor, Traits, construct
-from ..actor.envelope import Envelope, MailboxSettings
-from ..actor.inner_cell import InnerCell
+from ..actor.actor import Actor, Traits, construct
+from ..actor.envelope import MailboxSettings
 from ..actor.loop_cell import LoopCell
 from ..actor.mailbox import Mailbox
 from ..actor.phase import OPEN
@@ -30,8 +29,6 @@ __all__ = [
     "check_takes",
     "new_cell",
     "put",
-    "spawn_at_work",
-    "spawn_inner",
 ]
 
 
@@ -99,47 +96,14 @@ def new_cell(
 
     It takes messages at once, or, with `waits`, once it is started.
     """
-    mailbox = Mailbox(settings, system.lock, engaged=waits)
+    mailbox = (
+        None
+        if settings is None or settings.capacity is None
+        else Mailbox(settings, system.lock, engaged=waits)
+    )
     cell = LoopCell(system, actor_class, args, kwargs or None, name, parent, supervision, mailbox)
     if not waits:
         cell.phase = OPEN
-    return cell
-
-
-def spawn_inner(
-    system: ActorSystem, actor_class: type[InnerActor], args: tuple[object, ...]
-) -> InnerCell:
-    """Spawn an actor of this library on the loop. Its mailbox is created when needed."""
-    if system.refuses:
-        check_takes(system, actor_class, None)
-    if system.fault is not None:
-        system.check()
-    cell = InnerCell(system, actor_class, args, None, None, None, None, None)
-    cell.box = None
-    try:
-        actor_class(cell, *args)
-        attach(system, cell, None)
-    except BaseException:
-        system.on_loop(lifecycle.abandon, cell)
-        raise
-    cell.begin()
-    return cell
-
-
-def spawn_at_work(
-    system: ActorSystem,
-    actor_class: type[InnerActor],
-    args: tuple[object, ...],
-    name: str,
-    parent: Cell,
-    envelope: Envelope,
-) -> InnerCell:
-    """Spawn an actor that starts with `envelope` at once, and ends with that handler."""
-    cell = InnerCell(system, actor_class, args, None, name, parent, None, None)
-    cell.box = None
-    actor_class(cell, *args)
-    attach(system, cell, parent)
-    cell.begin_at_work(envelope)
     return cell
 
 

@@ -30,7 +30,7 @@ from typing import (
 
 from ..actor import current as directory
 from ..actor import lifecycle
-from ..actor.actor import Actor, construct_simply, is_born_simply, start_loop
+from ..actor.actor import Actor, construct, construct_simply, is_born_simply, start_loop
 from ..actor.cell import Cell
 from ..actor.envelope import MailboxSettings
 from ..actor.extras.pool import ActorPool, Strategy, spawn_pool
@@ -38,7 +38,8 @@ from ..actor.extras.table import Extras
 from ..actor.future import ActorFuture
 from ..actor.loop_cell import LoopCell
 from ..actor.mailbox import Mailbox
-from ..actor.report import DrainReport
+from ..actor.phase import OPEN
+from ..actor.report import ActorNode, DeadLetter, DrainReport, SystemStats
 from ..actor.supervision import Supervision
 from ..actor.thread_cell import ThreadCell
 from ..clock import Clock, LoopClock, use_clock
@@ -53,10 +54,10 @@ from .full_collections import FullCollections
 from .monitor import Monitor
 from .names import Names
 from .options import SystemOptions, check_options
-from .overview import Overview
 from .shutdown import Shutdown
 from .spawning import attach, check_spawn, check_takes, new_cell, put
 from .state import SystemState
+from .stats import take_stats, take_tree, walk
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ _Box: TypeAlias = MailboxSettings | None
 
 
 @suggests_options
-class ActorSystem(Overview):
+class ActorSystem:
     """A tree of actors on one event loop.
 
         async with ActorSystem() as system:             # on the running loop
@@ -486,16 +487,22 @@ class ActorSystem(Overview):
             check_takes(self, actor_class, parent)
         if self.fault is not None:
             self.check()
-        cell = new_cell(self, actor_class, args, {}, name, parent)
-        put(self, cell, parent)
-        cell.begin()
+        starts = actor_class.__actor_traits__.has_on_start
+        cell = LoopCell(self, actor_class, args, None, name, parent, None, None)
+        if not starts:
+            cell.phase = OPEN  # nobody else refers to it yet
+        try:
+            construct(cell)
+            attach(self, cell, parent)
+        except BaseException:
+            self.on_loop(lifecycle.abandon, cell)
+            raise
+        if starts:
+            cell.begin()
         return cell
 
     def ended(self, cell: Cell) -> None:
-        """Remove an actor that has ended."""
-        if cell.parent is not None:
-            lifecycle.child_ended(cell.parent, cell)
-            return
+        """Remove a root that has ended."""
         with self.lock:
             known = self.roots.pop(cell, self) is None
             if cell.given_name is not None:
@@ -512,6 +519,50 @@ class ActorSystem(Overview):
         if cell.listed:
             cell.listed = False
             registry.discard(cell)
+
+    # --- looking, from any thread ---
+
+    @property
+    def not_entered(self) -> str:
+        """The error text for use before the system is entered."""
+        return (
+            f"{self!r} has not been entered. Write `async with ActorSystem() as system:`, or "
+            "`with ActorSystem.in_thread() as system:`."
+        )
+
+    def cells(self) -> list[Cell]:
+        """Return all actors, parents before children."""
+        return list(walk(self))
+
+    def actor_of(self, path: str) -> ActorRef[Any] | None:
+        """Return the living root of that name, or a child by its path, such as `"parent/child"`.
+
+        None if there is none. From any thread.
+        """
+        with self.lock:
+            found = self.names.find(path)
+        return None if found is None else found.own_ref()
+
+    def stats(self) -> SystemStats:
+        """Return the number of actors by class and state, and their counters.
+
+        From any thread.
+        """
+        return take_stats(self)
+
+    def tree(self) -> ActorNode:
+        """Return all actors as a tree. `print(system.tree())` draws it. From any thread."""
+        return take_tree(self)
+
+    def subscribe_dead_letters(
+        self, callback: Callable[[DeadLetter], object]
+    ) -> Callable[[], None]:
+        """Call `callback(letter)` for every message that is not handled.
+
+        Returns a function that ends the subscription. The callback runs in the thread that lost the
+        message, and should be quick. A callback that raises is logged and removed.
+        """
+        return self.monitor.subscribe(callback)
 
     # --- draining ---
 

@@ -5,7 +5,6 @@ The request and the reply are not changed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from ..data.chat import Usage
     from ..models.protocol import ModelRequest
 
-__all__ = ["ModelCall", "watched_answer"]
+__all__ = ["ModelCall"]
 
 
 class ModelCall:
@@ -133,17 +132,3 @@ class ModelCall:
                 usage,
                 error,
             )
-
-
-async def watched_answer(
-    watch: RunWatch, model: object, request: ModelRequest, agent: str, answer: Awaitable[Message]
-) -> Message:
-    """Await the reply of a call that does not stream, and observe the call."""
-    call = ModelCall(watch, model, request, agent, streams=False)
-    try:
-        reply = await answer
-    except BaseException as error:
-        call.fail(error)
-        raise
-    call.end(reply)
-    return reply

@@ -229,7 +229,6 @@ BARE = {
     "runtime/a2a/client/pump.py": (2, OWN),
     "runtime/a2a/push/outbox.py": (1, OWN),
     "runtime/actor/cell.py": (1, "Steps, which raises nothing"),
-    "runtime/actor/inner_cell.py": (1, "Steps, which raises nothing"),
     "runtime/actor/thread_cell.py": (1, "Steps, which raises nothing"),
     "runtime/cluster/client/changes.py": (5, OWN),
     "runtime/cluster/client/cluster.py": (2, OWN),

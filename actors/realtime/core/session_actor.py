@@ -89,7 +89,7 @@ def deliver_report(ref: Any, report: Report) -> bool:
     Returns False if the session accepts no more messages.
     """
     cell: Cell = cell_of(ref)
-    if not isinstance(cell, LoopCell) or not cell.mailbox.is_open:
+    if not isinstance(cell, LoopCell) or not cell.is_open:
         return False
     send_now(cell, report)
     return True

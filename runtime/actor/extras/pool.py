@@ -91,7 +91,7 @@ class ActorPool(Generic[A]):
         """
         count, first = len(self.members), next(self._turns)
         order = [(first + index) % count for index in range(count)]
-        alive = [index for index in order if self._cells[index].mailbox.is_open]
+        alive = [index for index in order if self._cells[index].is_open]
         if not alive:
             msg = f"{self!r}: none of its actors lives any more. Spawn a new pool."
             raise ActorDeadError(msg, actor=self.path)
@@ -134,9 +134,7 @@ class ActorPool(Generic[A]):
             ]
             del stopping  # their parent waits for them
             parent = cell_of(self._parent)
-            if parent.mailbox.is_open and parent.system.on_loop(
-                lifecycle.stop_when_childless, parent
-            ):
+            if parent.is_open and parent.system.on_loop(lifecycle.stop_when_childless, parent):
                 return self._parent.stopped(block=block, timeout=timeout)
         return self._parent.stop(block=block, timeout=timeout)
 
@@ -147,7 +145,7 @@ class ActorPool(Generic[A]):
 
 def _load(cell: Cell) -> int:
     """Return the number of messages that the actor must handle, including the current one."""
-    return len(cell.mailbox) + (cell.current is not None)
+    return cell.queued() + (cell.current is not None)
 
 
 def spawn_pool(

@@ -22,7 +22,7 @@ from ...runtime.data.events import AgentEvent
 from ...runtime.errors import ModelBehaviorError, ModelError, ModelRetry, UsageError
 from ...runtime.maybe_await import maybe_await
 from ...runtime.models import ModelRequest, ModelSettings, ToolSpec, answer_of, stream_of
-from ...runtime.telemetry.model_calls import ModelCall, watched_answer
+from ...runtime.telemetry.model_calls import ModelCall
 from .said import with_ids
 from .setup import PLACEHOLDER, Setup, closest
 
@@ -57,7 +57,7 @@ class Asking(TellsLast):
         "_setup",
     )
 
-    # replies of the current call; set only by a call with middleware or a stream
+    # replies of the current call, of which one is recorded; set by `ask`
     _replies: list[Message]
 
     def __init__(
@@ -78,8 +78,7 @@ class Asking(TellsLast):
         run = door.run
         self._options = door.options
         self._hooked = bool(run.hooks) or door.invocation.node.agent.hooks is not None
-        # Whether a model call has no wrappers, so that it needs no frame of its own that lives as
-        # long as the call.
+        # Whether there is nothing around a model call.
         self._is_bare = not (
             self._hooked
             or setup.stands_around
@@ -149,52 +148,82 @@ class Asking(TellsLast):
         return str(match.group(0))
 
     async def ask(self, said: list[Message]) -> Message:
-        """Call the model once, with its hooks, middleware and stream."""
+        """Call the model once, with everything around the call: hooks, middleware, the claim.
+
+        Replies that are not recorded count towards the usage, too.
+        """
+        agent, setup, context, door = self._agent, self._setup, self._context, self._door
         request = self._request(said)
-        if self._setup.prepares:
+        if setup.prepares:
             request = await self._prepared(request)
-        if self._door.run.lease is not None and not self._door.run.lease.is_sure():
-            await self._door.make_sure()
+        if door.run.lease is not None and not door.run.lease.is_sure():
+            await door.make_sure()
         if self._hooked:
-            await self._door.call_hooks("on_model_start", self._agent, request)
-        if self._setup.surrounds or self._given.streaming:
-            reply = await self._ask_around(request)
-        elif self._door.run.watch is not None:
-            reply = await self._ask_watched(request)
-        else:
-            try:
-                reply = await answer_of(self._model, request)
-            except ModelError as error:
-                self._count(error.message)
-                raise
-        reply = self._usable(reply, said)
+            await door.call_hooks("on_model_start", agent, request)
+        call: Callable[[ModelRequest], Awaitable[Message]] = self._call
+        for middleware in setup.wrap_model:
+            call = _around(middleware, context, call)
+        replies = self._replies = []
+        recorded: str | None = None
+        try:
+            reply = await call(request)
+            self._check(reply)
+            for middleware in setup.after_model:
+                reply = kept(
+                    await maybe_await(middleware.after_model(context, reply)),
+                    reply,
+                    middleware,
+                    "after_model",
+                )
+                self._check(reply)
+            recorded = reply.id
+        except ModelError as error:
+            if isinstance(error.message, Message):
+                replies.append(error.message)  # unusable, but it counts towards the usage
+            raise
+        finally:
+            # The recorded reply is counted when it is recorded.
+            for other in replies:
+                if other.id != recorded:
+                    self.count(other)
+        if reply.tool_calls:
+            reply = with_ids(reply, said)
         if self._hooked:
-            await self._door.call_hooks("on_model_end", self._agent, reply)
+            await door.call_hooks("on_model_end", agent, reply)
         return reply
 
-    def _usable(self, reply: Message, said: list[Message]) -> Message:
-        """Return the model's reply as it is recorded. Raise if it is not an assistant message."""
+    async def _call(self, request: ModelRequest) -> Message:
+        """Call the model, whole or as a stream. This frame waits as long as the model does."""
+        watch, streams = self._door.run.watch, self._given.streaming
+        answer = None if streams else answer_of(self._model, request)
+        call = (
+            None
+            if watch is None
+            else ModelCall(watch, self._model, request, self._agent.name, streams=streams)
+        )
+        try:
+            reply = await (self._streamed(request, call) if answer is None else answer)
+        except BaseException as error:
+            if call is not None:
+                call.fail(error)
+            raise
+        if call is not None:
+            call.end(reply)
+        if isinstance(reply, Message):
+            self._replies.append(reply)
+        return reply
+
+    def usable(self, reply: Message, said: list[Message]) -> Message:
+        """Return the reply of a bare call as it is recorded. Raise if it is not the assistant's."""
         if not isinstance(reply, Message) or reply.role != "assistant":
-            self._count(reply)
+            self.count(reply)
             self._check(reply)
         return with_ids(reply, said) if reply.tool_calls else reply
 
-    async def _ask_watched(self, request: ModelRequest) -> Message:
-        """Make the plain call under observation."""
-        try:
-            return await self._answer(request)
-        except ModelError as error:
-            self._count(error.message)
-            raise
-
-    async def _answer(self, request: ModelRequest) -> Message:
-        watch = self._door.run.watch
-        answer = answer_of(self._model, request)
-        return await (
-            answer
-            if watch is None
-            else watched_answer(watch, self._model, request, self._agent.name, answer)
-        )
+    def count(self, reply: object) -> None:
+        """Count the usage of a reply that is not recorded."""
+        if isinstance(reply, Message) and reply.usage is not None:
+            self._door.run.usage += reply.usage
 
     def _request(self, said: list[Message]) -> ModelRequest:
         """Build the request, before any modification."""
@@ -236,45 +265,6 @@ class Asking(TellsLast):
             )
         return request
 
-    async def _ask_around(self, request: ModelRequest) -> Message:
-        """Call the model through the middleware or as a stream.
-
-        Discarded replies count towards the usage, too.
-        """
-        setup, context = self._setup, self._context
-        call: Callable[[ModelRequest], Awaitable[Message]] = self._call
-        for middleware in setup.wrap_model:
-            call = _around(middleware, context, call)
-        replies = self._replies = []
-        recorded: str | None = None
-        try:
-            reply = await call(request)
-            self._check(reply)
-            for middleware in setup.after_model:
-                reply = kept(
-                    await maybe_await(middleware.after_model(context, reply)),
-                    reply,
-                    middleware,
-                    "after_model",
-                )
-                self._check(reply)
-            recorded = reply.id
-        except ModelError as error:
-            if isinstance(error.message, Message):
-                replies.append(error.message)  # unusable, but it counts towards the usage
-            raise
-        finally:
-            # The recorded reply is counted when it is recorded.
-            for other in replies:
-                if other.usage is not None and other.id != recorded:
-                    self._door.run.usage += other.usage
-        return reply
-
-    def _count(self, reply: object) -> None:
-        """Count the usage of an unusable reply."""
-        if isinstance(reply, Message) and reply.usage is not None:
-            self._door.run.usage += reply.usage
-
     async def _modified(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the messages after the agent's modifier, with a result for each call."""
         modifier = self._agent.message_modifier
@@ -303,24 +293,6 @@ class Asking(TellsLast):
             door.notes[OFF] = off
         return tuple(spec for spec in setup.specs if spec.name not in off)
 
-    async def _call(self, request: ModelRequest) -> Message:
-        if not self._given.streaming:
-            reply = await self._answer(request)
-            if isinstance(reply, Message) and reply.usage is not None:
-                self._replies.append(reply)
-            return reply
-        watch = self._door.run.watch
-        if watch is None:
-            return await self._streamed(request, None)
-        call = ModelCall(watch, self._model, request, self._agent.name, streams=True)
-        try:
-            reply = await self._streamed(request, call)
-        except BaseException as error:
-            call.fail(error)
-            raise
-        call.end(reply)
-        return reply
-
     async def _streamed(self, request: ModelRequest, call: ModelCall | None) -> Message:
         whole: Message | None = None
         emit_delta = self._door.emit_delta
@@ -341,7 +313,6 @@ class Asking(TellsLast):
         if whole is None:
             self._check(whole)
         assert whole is not None
-        self._replies.append(whole)
         return whole
 
     def _check(self, reply: Any) -> None:
