@@ -206,10 +206,11 @@ class Cell(ABC):
     def _make_mailbox(self) -> Mailbox:
         lock = self.system.lock
         with lock:
-            busy = self.phase is not OPEN
-            # Before the start, control must wait too: there may be no instance yet.
-            away = busy and (self.phase is not STARTING or self.task is not None)
-            made = Mailbox(None, lock, engaged=busy, away=away)
+            # Before the start everything waits, for there may be no instance yet. Beside a handler
+            # control gets through, and work has its turn as soon as the handler has ended.
+            starts = self.phase is STARTING and self.task is None
+            away = self.phase is not OPEN and not starts
+            made = Mailbox(None, lock, engaged=starts, away=away)
             if self.phase is STOPPED:
                 made.close()
             elif self.closing:
