@@ -291,6 +291,10 @@ class Journal:
         )
         return _packed(changes) if changes else None
 
+    def drop_changes(self) -> None:
+        """Drop what is not written yet: the run has ended."""
+        self._changes.clear()
+
     def _session(self, state: RunState) -> None:
         known = self._values
         if not known and not state.context.session:

@@ -386,6 +386,8 @@ class Casting(InnerActor):
 
     def break_cycles(self) -> None:
         """Break the reference cycles of an ended run, so that no garbage collection is needed."""
+        if self._journal is not None:
+            self._journal.drop_changes()
         root = self._log.root
         for invocation in () if root is None else tuple(walk(root)):
             _let_go(invocation.assignment)
