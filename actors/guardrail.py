@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
-from ..runtime.agent.context import AgentContext, door_of
+from ..runtime.agent.context import AgentContext, runtime_of
 from ..runtime.agent.invocation import Invocation
 from ..runtime.agent.run_context import RunContext
 from ..runtime.agent.tree import Node
@@ -117,7 +117,7 @@ async def _run(
 async def _look(
     function: GuardrailFunction, name: str, what: str, context: AgentContext, value: object
 ) -> None:
-    found = await maybe_await(function(context.run, door_of(context).node.agent, value))
+    found = await maybe_await(function(context.run, runtime_of(context).node.agent, value))
     if not isinstance(found, GuardrailFunctionOutput):
         msg = (
             f"the {what} guardrail {name} returned {found!r}: return a "
@@ -213,13 +213,13 @@ def names_before(invocation: Invocation) -> tuple[str, ...]:
     A new chain starts at an agent that is called as a tool.
     """
     names = names_of(invocation.names)[:-1]
-    assignment = invocation.assignment
+    agent_call = invocation.agent_call
     while (
-        assignment.parent is not None
-        and assignment.parent.assignment.dialogue is assignment.dialogue
+        agent_call.parent is not None
+        and agent_call.parent.agent_call.conversation is agent_call.conversation
     ):
-        names = (*names_of(assignment.parent.names)[:-1], *names)
-        assignment = assignment.parent.assignment
+        names = (*names_of(agent_call.parent.names)[:-1], *names)
+        agent_call = agent_call.parent.agent_call
     return names
 
 
@@ -262,7 +262,7 @@ async def check_all(
     if len(guardrails) == 1:
         await guardrails[0].run(context, value)
     else:
-        await door_of(context).at_once(
+        await runtime_of(context).at_once(
             [one.run(context, value) for one in guardrails], "a guardrail"
         )
 

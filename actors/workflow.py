@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import chain, islice, pairwise, repeat
 from typing import Any, ClassVar, Literal, Unpack
 
-from ..runtime.agent.context import AgentContext, door_of
-from ..runtime.agent.door import AgentDoor
+from ..runtime.agent.agent_runtime import AgentRuntime
+from ..runtime.agent.context import AgentContext, runtime_of
 from ..runtime.agent.history import Lane
 from ..runtime.agent.tree import Node
 from ..runtime.data.agent_input import AgentInput
@@ -57,13 +57,13 @@ class Sequential(_Workflow):
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         state = context.state
-        door = door_of(context)
-        children = door.node.children
+        runtime = runtime_of(context)
+        children = runtime.node.children
         start: int = state.get("next", 0)
-        base = as_path((child.name for child in children[:start]), door.invocation.run_path)
+        base = as_path((child.name for child in children[:start]), runtime.invocation.run_path)
         for index in range(start, len(children)):
-            outcome = await door.cast_node(
-                children[index], base, door.invocation.lane, index, one_at_a_time=True
+            outcome = await runtime.cast_node(
+                children[index], base, runtime.invocation.lane, index, one_at_a_time=True
             )
             if outcome.kind != "finished" or outcome.broke:
                 return
@@ -104,17 +104,17 @@ class Loop(_Workflow):
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         state = context.state
-        door = door_of(context)
-        children = door.node.children
-        base = _passed(state, [child.name for child in children], door.invocation.run_path)
+        runtime = runtime_of(context)
+        children = runtime.node.children
+        base = _passed(state, [child.name for child in children], runtime.invocation.run_path)
         iteration: int = state.get("iteration", 0)
         while children and not (self.max_iterations and iteration >= self.max_iterations):
             for index in range(state.get("next", 0), len(children)):
                 cast_key = f"{iteration}.{index}"
-                outcome = await door.cast_node(
+                outcome = await runtime.cast_node(
                     children[index],
                     base,
-                    door.invocation.lane,
+                    runtime.invocation.lane,
                     cast_key,
                     loop=iteration,
                     one_at_a_time=True,
@@ -123,7 +123,7 @@ class Loop(_Workflow):
                     return
                 if outcome.broke:
                     # BreakLoop ends only this loop.
-                    door.last_cast = Outcome(message=outcome.message)
+                    runtime.last_cast = Outcome(message=outcome.message)
                     return
                 base = extended(base, children[index].name)
                 state["next"] = index + 1
@@ -199,20 +199,20 @@ class Parallel(_Workflow):
         self.on_error = on_error
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
-        door = door_of(context)
-        children = door.node.children
-        outcomes, cause = await self._play(door, children, door.lanes(len(children)))
+        runtime = runtime_of(context)
+        children = runtime.node.children
+        outcomes, cause = await self._play(runtime, children, runtime.lanes(len(children)))
         whole = cause or joined(outcomes)
         if whole.kind == "interrupted":
             yield AgentEvent.of(action=Interrupted(whole.contexts))
             return
         if not context.state.get("joined"):
-            await door.join()
+            await runtime.join()
             context.state["joined"] = True
-        door.last_cast = whole
+        runtime.last_cast = whole
 
     async def _play(
-        self, door: AgentDoor, children: tuple[Node, ...], lanes: list[Lane]
+        self, runtime: AgentRuntime, children: tuple[Node, ...], lanes: list[Lane]
     ) -> tuple[list[Outcome], Outcome | None]:
         """Run all of them.
 
@@ -229,9 +229,9 @@ class Parallel(_Workflow):
         each = self.on_error == "cancel" or most < len(children)
         while begun < to_begin or len(outcomes) < begun:
             while begun < to_begin and begun - len(outcomes) < most:
-                await door.begin_cast(
+                await runtime.begin_cast(
                     children[begun],
-                    door.invocation.run_path,
+                    runtime.invocation.run_path,
                     lanes[begun],
                     ReplySlot(begun, outcomes, ended, 0 if each else len(children)),
                     begun,
@@ -245,7 +245,7 @@ class Parallel(_Workflow):
                 )
                 if cause is not None:
                     to_begin = 0
-                    await door.cancel_children()
+                    await runtime.cancel_children()
         return [outcomes[index] for index in sorted(outcomes)], cause
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast
 
 from .data.chat import Message
 from .data.output_type import OutputT_co
-from .system.loop_door import LoopDoor, refuse_on_a_loop
+from .system.loop_bridge import LoopBridge, refuse_on_a_loop
 
 if TYPE_CHECKING:
     from .data.interrupt import InterruptContext
@@ -302,5 +302,5 @@ def _call(
 ) -> T:
     """Run `work` on the loop of the Runner's system, and wait for it in this thread."""
     _refuse(call)
-    door = LoopDoor(choose_system(), f"runner.blocking.{call}()")
-    return cast("T", door.block(work, f"runner.blocking.{call}()", _awaited(call)))
+    bridge = LoopBridge(choose_system(), f"runner.blocking.{call}()")
+    return cast("T", bridge.block(work, f"runner.blocking.{call}()", _awaited(call)))

@@ -58,7 +58,7 @@ from .session import Session, check_busy, check_session_id, check_start
 from .sessions.session_policy import SessionPolicyLike
 from .sessions.turn import Start, Turn
 from .stores import Store
-from .system.loop_door import LoopDoor, running_loop
+from .system.loop_bridge import LoopBridge, running_loop
 from .system.system import ActorSystem
 from .unpicklable import Unpicklable
 
@@ -638,7 +638,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
             start_at_most(runs, concurrency)
             return runs
 
-        return await LoopDoor(system, "recover()").call(continue_all)
+        return await LoopBridge(system, "recover()").call(continue_all)
 
     async def retry(self, run_id: str) -> Run[OutputT_co]:
         """Retry a stuck run. Its count of crashed processes starts again at zero."""
@@ -653,7 +653,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
                 taken.persistence, Resuming(taken.persistence, None, taken.image)
             )
 
-        return await LoopDoor(system, "retry()").call(continue_it)
+        return await LoopBridge(system, "retry()").call(continue_it)
 
     def _continued(
         self, persistence: RunStore, opening: Opening, *, start: bool = True

@@ -26,7 +26,7 @@ from .option_names import refuse_unknown, store_meant
 from .run.recovery_loop import Repeating, check_interval
 from .run.run_options import RunnerOptions
 from .runner import Runner
-from .system.loop_door import LoopDoor, refuse_on_a_loop
+from .system.loop_bridge import LoopBridge, refuse_on_a_loop
 from .system.system import ActorSystem
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class Service(Generic[OutputT_co]):
         system = self._owned = self._threaded.open()
         self._enter(system)
         try:
-            runner = LoopDoor(system, "service()").block(
+            runner = LoopBridge(system, "service()").block(
                 partial(self._begin, system), "with service(...)", "async with service(...)"
             )
             assert runner is not None
@@ -271,7 +271,7 @@ class Service(Generic[OutputT_co]):
         assert threaded is not None
         assert system is not None
         try:
-            LoopDoor(system, "service()").block(
+            LoopBridge(system, "service()").block(
                 partial(self._rest, drain=drain), "service.close()", "async with service(...)"
             )
         finally:

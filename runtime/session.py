@@ -21,13 +21,13 @@ from .run.run import Run, end_of
 from .sessions.session_log import SessionLog
 from .sessions.session_policy import SessionPolicy, SessionPolicyLike, as_policy
 from .sessions.turn import Start, Turn
-from .system.loop_door import LoopDoor
+from .system.loop_bridge import LoopBridge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .run.run_options import TurnOptions
-    from .run.run_record import RunRecord
+    from .run.run_progress import RunProgress
     from .system.system import ActorSystem
 
 __all__ = ["Session", "check_busy", "check_session_id", "check_start"]
@@ -126,7 +126,7 @@ class Session(Generic[OutputT_co]):
         self._choose_system = choose_system
         # Runs that have not ended, by their records, because a run without a consumer must not wait
         # for one.
-        self._begun: dict[RunRecord, LoopDoor] = {}
+        self._begun: dict[RunProgress, LoopBridge] = {}
         # Runs that start at their first use. Created with the first, because a session without a
         # turn in progress must cost little.
         self._sleeping: WeakSet[Run] | None = None
@@ -157,13 +157,13 @@ class Session(Generic[OutputT_co]):
             Turn(self._access, self.id, self._busy, self._policy, self._start),
             **run_options,
         )
-        record, door = end_of(run)
-        if door is None:
+        record, bridge = end_of(run)
+        if bridge is None:
             if self._sleeping is None:
                 self._sleeping = WeakSet()
             self._sleeping.add(run)
         else:
-            self._begun[record] = door
+            self._begun[record] = bridge
         run.when_finished(lambda: self._begun.pop(record, None))
         return run
 
@@ -182,7 +182,7 @@ class Session(Generic[OutputT_co]):
         """Delete all messages and values, after the turns sent earlier."""
         system = self._choose_system()
         turn = Turn(self._access, self.id, "queue", None)
-        await LoopDoor(system, f"session {self.id!r}").call(lambda: turn.forget_all(system))
+        await LoopBridge(system, f"session {self.id!r}").call(lambda: turn.forget_all(system))
 
     async def close(self) -> None:
         """Stop sending from this object, and wait until its runs have ended.
@@ -191,18 +191,18 @@ class Session(Generic[OutputT_co]):
         """
         self._closed = True
         for run in tuple(self._sleeping or ()):
-            record, door = end_of(run)
-            if door is not None:
-                self._begun[record] = door
+            record, bridge = end_of(run)
+            if bridge is not None:
+                self._begun[record] = bridge
         while self._begun:
             begun = tuple(self._begun.items())
             await asyncio.gather(
                 *(
-                    door.call(record.wait_ended)
-                    for record, door in begun
-                    if not door.system.loop.is_closed()
+                    bridge.call(record.wait_ended)
+                    for record, bridge in begun
+                    if not bridge.system.loop.is_closed()
                 )
             )
-            for record, door in begun:
-                if record.has_ended or door.system.loop.is_closed():
+            for record, bridge in begun:
+                if record.has_ended or bridge.system.loop.is_closed():
                     self._begun.pop(record, None)

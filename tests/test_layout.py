@@ -166,7 +166,7 @@ def test_the_picture_in_contributing_names_each_room():
     drawn = {
         word.rstrip("/")
         for word in re.findall(
-            r"[a-z0-9_]+/?", text[text.index("## The rooms") : text.index("## Where is")]
+            r"[a-z0-9_]+/?", text[text.index("## Packages") : text.index("## Where is")]
         )
     }
     rooms = {

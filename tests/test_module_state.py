@@ -73,7 +73,7 @@ STATE = {
         )
     },
     "runtime.run.casting": {
-        "_BEGINS": (
+        "_BEGIN": (
             "the envelope by which every agent begins: it has no sender, so nothing in it is "
             "ever set"
         )

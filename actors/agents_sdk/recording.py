@@ -19,11 +19,11 @@ from ...runtime.data.chat import Message
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import CheckpointError
 from ...runtime.log import loggers
-from ...runtime.system.loop_door import running_loop
+from ...runtime.system.loop_bridge import running_loop
 from .plain import digest_of
 
 if TYPE_CHECKING:
-    from ...runtime.agent.door import AgentDoor
+    from ...runtime.agent.agent_runtime import AgentRuntime
 
 __all__ = [
     "OnChange",
@@ -142,7 +142,7 @@ class Recording:
         self.edited: dict[str, str] = {}
         """Arguments that a person approved instead of the model's, by the id of the call."""
         self.models: dict[tuple[int, str, str], Any] = {}
-        self._door: asyncio.Future[AgentDoor] = loop.create_future()
+        self._runtime: asyncio.Future[AgentRuntime] = loop.create_future()
         self._turns: dict[str, set[int]] = {}
         self._calls: Counter[str] = Counter()
         self._replies = 0
@@ -152,38 +152,40 @@ class Recording:
 
     # --- the stored run ---
 
-    def bind(self, door: AgentDoor, run_id: str) -> None:
+    def bind(self, runtime: AgentRuntime, run_id: str) -> None:
         """Bind the recording to a stored run that has started, and read the recorded steps."""
         self.run_id = run_id
-        messages = door.invocation.messages
+        messages = runtime.invocation.messages
         self._replies = sum(message.role == "assistant" for message in messages)
         self._results = {
             message.tool_call_id or "" for message in messages if message.role == "tool"
         }
-        if not self._door.done():
-            self._door.set_result(door)
+        if not self._runtime.done():
+            self._runtime.set_result(runtime)
 
     def give_up(self, error: BaseException) -> None:
         """Fail all pending and later calls. The stored run did not start, or is over."""
         self.failure = self.failure or error
-        if not self._door.done():
-            self._door.set_exception(error)
-            self._door.exception()  # marked as retrieved: it may not be requested
+        if not self._runtime.done():
+            self._runtime.set_exception(error)
+            self._runtime.exception()  # marked as retrieved: it may not be requested
 
-    async def door(self) -> AgentDoor:
+    async def runtime(self) -> AgentRuntime:
         """Return the stored run's access to the agent. Wait until the run has started."""
         if self.failure is not None:
             raise self.failure
-        return self._door.result() if self._door.done() else await asyncio.shield(self._door)
+        return (
+            self._runtime.result() if self._runtime.done() else await asyncio.shield(self._runtime)
+        )
 
     # --- steps ---
 
-    def find(self, door: AgentDoor, key: str, digest: str | None) -> Any:
+    def find(self, runtime: AgentRuntime, key: str, digest: str | None) -> Any:
         """Return the recorded value of a step, or None.
 
         Raises `ReplayMismatch` if the recorded request was different.
         """
-        step = (door.invocation.steps or {}).get(key)
+        step = (runtime.invocation.steps or {}).get(key)
         if step is not None and digest is not None and step["digest"] != digest:
             if self.on_change == "error":
                 self.failure = ReplayMismatch(self.run_id, key, step["digest"], digest)
@@ -194,7 +196,7 @@ class Recording:
                 self.run_id,
                 key,
             )
-            door.invocation.steps = {}
+            runtime.invocation.steps = {}
             self._replies, self._results = 0, set()
             step = None
         self.replaying = step is not None
@@ -202,7 +204,7 @@ class Recording:
 
     async def note(
         self,
-        door: AgentDoor,
+        runtime: AgentRuntime,
         key: str,
         digest: str | None,
         value: object,
@@ -217,7 +219,7 @@ class Recording:
         async def made() -> dict[str, object]:
             return {"digest": digest, "value": value}
 
-        await door.step(key, made, with_next_event=is_shown)
+        await runtime.step(key, made, with_next_event=is_shown)
 
     async def once(
         self,
@@ -235,20 +237,20 @@ class Recording:
 
         `is_shown` is as for `note`.
         """
-        door = await self.door()
-        plain = self.find(door, key, digest)
+        runtime = await self.runtime()
+        plain = self.find(runtime, key, digest)
         if plain is not None:
             return from_plain(plain)
-        await door.make_sure()
+        await runtime.make_sure()
         value = await make()
-        await self.note(door, key, digest, to_plain(value), is_shown=is_shown)
+        await self.note(runtime, key, digest, to_plain(value), is_shown=is_shown)
         return value
 
     # --- keys ---
 
     async def take_turn(self, scope: Scope, agent: str) -> str:
         """Return the key of an agent's next model call."""
-        await self.door()
+        await self.runtime()
         counter = f"{scope.prefix}{agent}"
         if counter not in self._turns:
             self._turns[counter] = self._recorded_turns(counter)
@@ -266,7 +268,7 @@ class Recording:
         """Return the recorded turns of an agent, if the SDK continues from its own state."""
         if not self.continues_live:
             return set()
-        steps = self._door.result().invocation.steps or {}
+        steps = self._runtime.result().invocation.steps or {}
         start = f"{counter}#"
         return {
             int(rest)
@@ -276,7 +278,7 @@ class Recording:
 
     async def call_key(self, scope: Scope, agent: str, call_id: str) -> str:
         """Return the key of a tool call in an agent's last turn."""
-        await self.door()
+        await self.runtime()
         counter = f"{scope.prefix}{agent}"
         turns = self._turns.get(counter) or self._recorded_turns(counter)
         return self.next_key(f"{counter}#{max(turns, default=0)}/{call_id}")
@@ -289,7 +291,7 @@ class Recording:
         """
         start = f"{scope.prefix}{agent}#"
         turn, _, rest = key.removeprefix(start).partition("/")
-        reply = (self._door.result().invocation.steps or {}).get(f"{start}{turn}")
+        reply = (self._runtime.result().invocation.steps or {}).get(f"{start}{turn}")
         value = None if reply is None else reply["value"]
         calls = list(_call_ids(value[-1:] if isinstance(value, list) else value))
         place = calls.index(call_id) if call_id in calls else call_id
@@ -304,7 +306,7 @@ class Recording:
         """
         self._calls[name] += 1
         if self.continues_live:
-            steps = self._door.result().invocation.steps or {}
+            steps = self._runtime.result().invocation.steps or {}
             while self._key(name, self._calls[name]) in steps:
                 self._calls[name] += 1
         return self._key(name, self._calls[name])
@@ -315,13 +317,13 @@ class Recording:
 
     # --- decisions ---
 
-    def decision(self, door: AgentDoor, name: str) -> dict[str, Any] | None:
+    def decision(self, runtime: AgentRuntime, name: str) -> dict[str, Any] | None:
         """Return the recorded decision about a waiting call, or None.
 
         Each decision is returned once.
         """
         key = self._key(name, self._calls[name] + 1)
-        step = (door.invocation.steps or {}).get(key)
+        step = (runtime.invocation.steps or {}).get(key)
         if step is None:
             return None
         self._calls[name] += 1
@@ -329,18 +331,23 @@ class Recording:
         return decision
 
     async def note_decision(
-        self, door: AgentDoor, name: str, decision: dict[str, Any], *, behind_all: bool = False
+        self,
+        runtime: AgentRuntime,
+        name: str,
+        decision: dict[str, Any],
+        *,
+        behind_all: bool = False,
     ) -> None:
         """Record a decision.
 
         With `behind_all`, it is numbered after the recorded ones, which the SDK's own state
         includes already.
         """
-        steps = door.invocation.steps or {}
+        steps = runtime.invocation.steps or {}
         while behind_all and self._key(name, self._calls[name] + 1) in steps:
             self._calls[name] += 1
         self._calls[name] += 1
-        await self.note(door, self._key(name, self._calls[name]), None, decision)
+        await self.note(runtime, self._key(name, self._calls[name]), None, decision)
 
     # --- events ---
 
@@ -355,16 +362,16 @@ class Recording:
 
     async def show_reply(self, agent: str, message: Message) -> None:
         """Have the stored run show a reply, unless it was shown before."""
-        door = await self.door()
-        await self._show_handoff(door, agent)
+        runtime = await self.runtime()
+        await self._show_handoff(runtime, agent)
         self._open_calls = {call.id: call.name for call in message.tool_calls}
         self._last_agent = agent
         if self._replies:
             self._replies -= 1
             return
-        await door.emit(
+        await runtime.emit(
             AgentEvent.of(
-                message, custom_output=None if agent == door.agent_name else {"agent": agent}
+                message, custom_output=None if agent == runtime.agent_name else {"agent": agent}
             )
         )
 
@@ -372,15 +379,15 @@ class Recording:
         """Have the stored run show a tool's result, unless it was shown before."""
         self._open_calls.pop(message.tool_call_id or "", None)
         if message.tool_call_id not in self._results:
-            await (await self.door()).emit(AgentEvent.of(message))
+            await (await self.runtime()).emit(AgentEvent.of(message))
 
-    async def _show_handoff(self, door: AgentDoor, agent: str) -> None:
+    async def _show_handoff(self, runtime: AgentRuntime, agent: str) -> None:
         """If another agent replies, show the result of the call that handed off to it."""
         if not self._last_agent or agent == self._last_agent or len(self._open_calls) != 1:
             return
         ((call_id, name),) = self._open_calls.items()
         if call_id not in self._results:
-            await door.emit(
+            await runtime.emit(
                 AgentEvent.of(
                     Message.tool(f'{{"assistant": "{agent}"}}', call_id=call_id, name=name)
                 )

@@ -28,7 +28,7 @@ from ...runtime.data.run_result import RunStatus
 from ...runtime.errors import CheckpointNotFound, ResumeError, UsageError
 from ...runtime.option_names import refuse_unknown
 from ...runtime.runner import Runner as StoredRunner
-from ...runtime.system.loop_door import running_loop
+from ...runtime.system.loop_bridge import running_loop
 from ...runtime.system.system import ActorSystem
 from ...runtime.tasks import start_task
 from ..tools.approval import Deny

@@ -17,7 +17,7 @@ from agents import RunConfig, RunHooks, RunResult, RunState
 from agents.result import RunResultStreaming
 from agents.run import DEFAULT_MAX_TURNS, AgentRunner
 
-from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.context import AgentContext, runtime_of
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.events import AgentEvent, Interrupted
 from ...runtime.data.interrupt import AddressStep
@@ -34,7 +34,7 @@ from .seams import DECISIONS, RecordedSession, session_id_of
 if TYPE_CHECKING:
     from agents import Session
 
-    from ...runtime.agent.door import AgentDoor
+    from ...runtime.agent.agent_runtime import AgentRuntime
     from ...runtime.run.run import Run
 
 __all__ = ["RESULT", "LiveCall", "SdkAgent", "decisions_of", "stored_input"]
@@ -117,16 +117,16 @@ class SdkAgent(Agent):
         self.once = once
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:
-        door = door_of(context)
+        runtime = runtime_of(context)
         live = context.run.context
         call = live if isinstance(live, LiveCall) else await self._recovered(input, context)
         recording = call.recording
         recording.recovered = not isinstance(live, LiveCall) or isinstance(call.current, RunState)
         if context.resume is not None and context.resume.data == RERUN:
             recording.on_change = "rerun_from_here"
-        recording.bind(door, context.run_id)
+        recording.bind(runtime, context.run_id)
         try:
-            waiting = await self._drive(call, door)
+            waiting = await self._drive(call, runtime)
         except ReplayMismatch as error:
             call.error = error
             details = {name: getattr(error, name) for name in ("step", "recorded", "asked")}
@@ -145,24 +145,24 @@ class SdkAgent(Agent):
         for event in waiting:
             yield event
 
-    async def _drive(self, call: LiveCall, door: AgentDoor) -> list[AgentEvent]:
+    async def _drive(self, call: LiveCall, runtime: AgentRuntime) -> list[AgentEvent]:
         """Run the SDK's loop to its end.
 
         If the run waits, the result contains the event with its interrupts.
         """
         if call.streamed is not None:
-            await _end_of(call, door)
+            await _end_of(call, runtime)
             call.result = call.streamed
         else:
             # In the context of the caller, which has the tracing and the program's own variables.
             call.task = start_task(
-                _play(call, door), f"the SDK's loop of agent {self.name!r}", context=call.context
+                _play(call, runtime), f"the SDK's loop of agent {self.name!r}", context=call.context
             )
             call.result = await call.task
         if call.recording.failure is not None:
             raise call.recording.failure
         contexts = tuple(
-            door.note_interrupt(
+            runtime.note_interrupt(
                 ApprovalRequest(item.tool_name or "", item.arguments or ""),
                 None,
                 AddressStep("tool", item.tool_name or "", item.call_id or ""),
@@ -200,7 +200,7 @@ class SdkAgent(Agent):
                     "StoreSession(store, session_id)."
                 )
                 raise CheckpointError(msg, run=context.run_id, agent=self.name)
-            for key, step in (door_of(context).invocation.steps or {}).items():
+            for key, step in (runtime_of(context).invocation.steps or {}).items():
                 if key.startswith("session/"):
                     session_id = session_id or step["value"][1]
             options["session"] = RecordedSession(self.session_factory(session_id), Scope(recording))
@@ -247,22 +247,24 @@ def _json(value: Any) -> Any:
 # --- the SDK's loop ---
 
 
-async def _play(call: LiveCall, door: AgentDoor) -> RunResult | RunResultStreaming:
+async def _play(call: LiveCall, runtime: AgentRuntime) -> RunResult | RunResultStreaming:
     """Run the SDK's loop, and rerun it after each approval whose answer is known."""
     with recorded_by(call.recording):
         current = call.current
         if isinstance(current, RunState):
-            await note_decisions(call.recording, door, current)
+            await note_decisions(call.recording, runtime, current)
         while True:
-            result = await _run(call, door, current)
-            state = await _answered(call.recording, door, result)
+            result = await _run(call, runtime, current)
+            state = await _answered(call.recording, runtime, result)
             if state is None:
                 return result
             current = state
 
 
-async def _run(call: LiveCall, door: AgentDoor, current: Any) -> RunResult | RunResultStreaming:
-    if not door.streaming:
+async def _run(
+    call: LiveCall, runtime: AgentRuntime, current: Any
+) -> RunResult | RunResultStreaming:
+    if not runtime.streaming:
         return await AgentRunner().run(call.agent, current, **call.options)
     streamed = AgentRunner().run_streamed(call.agent, current, **call.options)
     async for _ in streamed.stream_events():
@@ -270,14 +272,14 @@ async def _run(call: LiveCall, door: AgentDoor, current: Any) -> RunResult | Run
     return streamed
 
 
-async def _end_of(call: LiveCall, door: AgentDoor) -> None:
+async def _end_of(call: LiveCall, runtime: AgentRuntime) -> None:
     """Wait for the end of a loop that `run_streamed` has started.
 
     If this agent is cancelled, so is the loop.
     """
     assert call.streamed is not None
     if isinstance(call.current, RunState):
-        await note_decisions(call.recording, door, call.current)
+        await note_decisions(call.recording, runtime, call.current)
     task = call.streamed.run_loop_task
     assert task is not None
     try:
@@ -297,20 +299,20 @@ async def _end_of(call: LiveCall, door: AgentDoor) -> None:
 
 
 async def _answered(
-    recording: Recording, door: AgentDoor, result: RunResult | RunResultStreaming
+    recording: Recording, runtime: AgentRuntime, result: RunResult | RunResultStreaming
 ) -> RunState[Any, Any] | None:
     """Return the state to continue from, if the answer to a waiting call is known."""
     state: RunState[Any, Any] | None = None
     for item in result.interruptions:
         call_id = item.call_id or ""
         name = f"answer/{item.agent.name}/{call_id}"
-        decision = recording.decision(door, name)
+        decision = recording.decision(runtime, name)
         if decision is None:
-            answer = (door.invocation.answers or {}).get(call_id)
+            answer = (runtime.invocation.answers or {}).get(call_id)
             if answer is None or not answer.is_target:
                 continue
             decision = _decision_of(answer.data)
-            await recording.note_decision(door, name, decision)
+            await recording.note_decision(runtime, name, decision)
         state = result.to_state() if state is None else state
         if decision["approve"]:
             if decision.get("arguments") is not None:
@@ -362,10 +364,12 @@ def _read_decisions(saved: Any, wanted: set[str], decided: dict[str, dict[str, A
         _read_decisions(part, wanted, decided)
 
 
-async def note_decisions(recording: Recording, door: AgentDoor, state: RunState[Any, Any]) -> None:
+async def note_decisions(
+    recording: Recording, runtime: AgentRuntime, state: RunState[Any, Any]
+) -> None:
     """Record the decisions on a state that the SDK continues from, for other processes."""
     agents_of = {item.call_id or "": item.agent.name for item in state.get_interruptions()}
     for call_id, decision in decisions_of(state).items():
         await recording.note_decision(
-            door, f"answer/{agents_of[call_id]}/{call_id}", decision, behind_all=True
+            runtime, f"answer/{agents_of[call_id]}/{call_id}", decision, behind_all=True
         )

@@ -137,8 +137,8 @@ class RecordedModel(_Standin):
         digest = _digest_of_request(args, kwargs)
         recorded = False
         try:
-            door = await recording.door()
-            plain = recording.find(door, key, digest)
+            runtime = await recording.runtime()
+            plain = recording.find(runtime, key, digest)
             recorded = plain is not None
             if plain is not None:
                 for event in plain:
@@ -147,23 +147,23 @@ class RecordedModel(_Standin):
                         await self._show(restored)
                     yield restored
                 return
-            await door.make_sure()
+            await runtime.make_sure()
             events: list[Any] = []
             async with aclosing(_closable(self._behind.stream_response(*args, **kwargs))) as stream:
                 async for event in stream:
                     events.append(typed_to_plain(event))
                     if isinstance(event, ResponseCompletedEvent) and not recorded:
                         await recording.note(
-                            door, key, digest, events, is_shown=recording.will_show(scope)
+                            runtime, key, digest, events, is_shown=recording.will_show(scope)
                         )
                         recorded = True
                         await self._show(event)
                     elif (
-                        door.streaming
+                        runtime.streaming
                         and not scope.prefix
                         and isinstance(event, ResponseTextDeltaEvent)
                     ):
-                        await door.emit_delta(MessageDelta(content=event.delta))
+                        await runtime.emit_delta(MessageDelta(content=event.delta))
                     yield event
         except BaseException:
             if not recorded:
@@ -413,7 +413,7 @@ class RecordedSession(_Standin):
         async def recorded(*args: Any, **kwargs: Any) -> Any:
             recording, writes = scope.recording, name == "add_items"
             items: Any = args[0] if args else kwargs.get("items")
-            await recording.door()
+            await recording.runtime()
             key = recording.next_key(f"{scope.prefix}session/{name}")
             made: list[Any] = []
 

@@ -17,7 +17,7 @@ from collections.abc import (
 )
 from typing import Any, Final, Generic, Literal, Required, Self, TypedDict, Unpack, cast, overload
 
-from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.context import AgentContext, runtime_of
 from ...runtime.agent.history import HistoryPolicy, HistoryRewriter
 from ...runtime.agent.hooks import RunHooks
 from ...runtime.agent.invocation import Invocation
@@ -42,7 +42,7 @@ from ..handoffs.handoff import Handoff, as_handoff
 from ..handoffs.transfer import exit_tool as default_exit_tool
 from ..middleware import Middleware
 from ..tools.tool import Tool, Toolset, tool
-from .loop import React
+from .loop import ChatLoop
 from .overridden import overridden, replaced
 from .setup import MessageModifier, Setup
 from .toolsets import ToolsetPlay
@@ -394,13 +394,15 @@ class ChatModelAgent(Unpicklable, Agent, Generic[OutputT_co]):
         return tree
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
-        door = door_of(context)
+        runtime = runtime_of(context)
         if self.toolsets:
-            return ToolsetPlay(self, input, context, door)
-        if door.run.override is not None:
-            return React(*overridden(self, door.node, door.run.override), input, context, door)
-        node = door.invocation.node
-        return React(self, node.kept or self.setup(node), input, context, door)
+            return ToolsetPlay(self, input, context, runtime)
+        if runtime.run.override is not None:
+            return ChatLoop(
+                *overridden(self, runtime.node, runtime.run.override), input, context, runtime
+            )
+        node = runtime.invocation.node
+        return ChatLoop(self, node.kept or self.setup(node), input, context, runtime)
 
     def overridden_twin(
         self,

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.agent.context import AgentContext
-from ...runtime.agent.door import AgentDoor
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, ToolCall
 from ...runtime.data.events import AgentEvent
@@ -35,19 +35,19 @@ from .answer import AnswerForm
 from .model_call import OFF, Asking, kept
 from .said import last_reply, unanswered
 from .setup import Setup
-from .tool_round import FAILED, RESULT_LAST, Round
+from .tool_round import FAILED, RESULT_LAST, ToolRound
 
 if TYPE_CHECKING:
     from .chat_model_agent import ChatModelAgent
 
-__all__ = ["React"]
+__all__ = ["ChatLoop"]
 
 T = TypeVar("T")
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
-class React(Asking):
+class ChatLoop(Asking):
     """One run of a chat model's agent, event by event.
 
     It is not a generator, because a generator retains a frame and takes 3 µs longer for each run.
@@ -61,13 +61,13 @@ class React(Asking):
         setup: Setup,
         given: AgentInput,
         context: AgentContext,
-        door: AgentDoor,
+        runtime: AgentRuntime,
     ) -> None:
-        Asking.__init__(self, agent, setup, given, context, door)
+        Asking.__init__(self, agent, setup, given, context, runtime)
         self._input_checks: Sequence[InputGuardrail] = ()
         self._output_checks: Sequence[OutputGuardrail] = ()
-        invocation = door.invocation
-        if setup.guards or len(invocation.names) > 1 or invocation.assignment.parent is not None:
+        invocation = runtime.invocation
+        if setup.guards or len(invocation.names) > 1 or invocation.agent_call.parent is not None:
             self._find_checks(names_before(invocation))
         # With the last answer shown; the agent fails with it.
         self._problem: ModelBehaviorError | ModelError | None = None
@@ -80,7 +80,7 @@ class React(Asking):
         """
         agent, setup = self._agent, self._setup
         if before and setup.everywhere is None:
-            setup.everywhere = for_every_agent(self._door.node)
+            setup.everywhere = for_every_agent(self._runtime.node)
         wide = (setup.everywhere if before else None) or _NOTHING
         self._input_checks = (
             applying(agent.input_guardrails, "input_guardrails", before, wide)
@@ -95,8 +95,8 @@ class React(Asking):
 
     async def next_event(self) -> AgentEvent | None:
         """Take steps until there is an event, which is recorded before the next call."""
-        agent, setup, door = self._agent, self._setup, self._door
-        invocation = door.invocation
+        agent, setup, runtime = self._agent, self._setup, self._runtime
+        invocation = runtime.invocation
         try:
             if self._opening is None:
                 for middleware in setup.before_agent:
@@ -122,8 +122,8 @@ class React(Asking):
             while not self._has_answered:
                 if said and (await self._work_off(said) or self._is_done(said)):
                     break
-                if door.run.stopping is not None:
-                    await door.pause()
+                if runtime.run.stopping is not None:
+                    await runtime.pause()
                 invocation.busy += 1
                 try:
                     if not said and self._input_checks:
@@ -150,15 +150,17 @@ class React(Asking):
                 if setup.answer is None or reply.tool_calls:
                     self._has_answered = not reply.tool_calls
                     if self._output_checks and self._has_answered:
-                        door.run.count(reply)
+                        runtime.run.count(reply)
                         await self._check_output(reply.text)
                     self.is_last = (
                         self._has_answered and agent.output_key is None and not setup.after_agent
                     )
                     return AgentEvent(message=reply)
                 parsed, self._problem = self._parsed(setup.answer, reply)
-                if self._output_checks and (parsed is not None or door.run.null_answer == reply.id):
-                    door.run.count(reply)
+                if self._output_checks and (
+                    parsed is not None or runtime.run.null_answer == reply.id
+                ):
+                    runtime.run.count(reply)
                     await self._check_output(parsed)
                 return AgentEvent(message=reply, custom_output=parsed)
             if agent.output_key is not None or setup.after_agent:
@@ -173,26 +175,26 @@ class React(Asking):
 
         Returns whether the agent ends now.
         """
-        setup, door = self._setup, self._door
+        setup, runtime = self._setup, self._runtime
         while True:
-            notes = door.invocation.notes or _NOTHING
+            notes = runtime.invocation.notes or _NOTHING
             calls = unanswered(said, notes)
             if calls or RESULT_LAST in notes or FAILED in notes:
-                if door.run.stopping is not None and door.run.stopping != "after_tools":
-                    await door.pause()
+                if runtime.run.stopping is not None and runtime.run.stopping != "after_tools":
+                    await runtime.pause()
                 if await self._round(calls, last_reply(said)):
                     return True
-            if door.invocation.transfer is not None:
-                if setup.rules.handoffs and door.invocation.following is None:
-                    await follow_again(door, setup.rules, said)
+            if runtime.invocation.transfer is not None:
+                if setup.rules.handoffs and runtime.invocation.following is None:
+                    await follow_again(runtime, setup.rules, said)
                 return True  # a tool has transferred, and control does not return
             if not calls:
                 return False
 
     def _is_done(self, said: list[Message]) -> bool:
         """Return whether the agent has answered. Raise if it called its model too often."""
-        agent, door = self._agent, self._door
-        notes = door.invocation.notes or _NOTHING
+        agent, runtime = self._agent, self._runtime
+        notes = runtime.invocation.notes or _NOTHING
         if "returned" in notes or (not last_reply(said).tool_calls and "problem" not in notes):
             return True
         if (
@@ -203,16 +205,16 @@ class React(Asking):
                 f"agent {agent.name!r} has called its model {agent.max_iterations} times "
                 "without a final answer. Pass a larger max_iterations."
             )
-            raise MaxIterationsExceeded(msg, run=door.run.run_id, agent=agent.name)
+            raise MaxIterationsExceeded(msg, run=runtime.run.run_id, agent=agent.name)
         return False
 
     async def _end(self, said: list[Message]) -> None:
-        agent, door = self._agent, self._door
-        outcome = door.invocation.outcome
+        agent, runtime = self._agent, self._runtime
+        outcome = runtime.invocation.outcome
         if outcome is not None and outcome.kind != "exited":
             return
         if agent.output_key is not None and said:
-            door.run.session[agent.output_key] = said[-1].text
+            runtime.run.session[agent.output_key] = said[-1].text
         for middleware in self._setup.after_agent:
             await maybe_await(middleware.after_agent(self._context, said[-1] if said else None))
 
@@ -221,19 +223,19 @@ class React(Asking):
 
         Returns whether the agent ends now.
         """
-        agent, setup, door = self._agent, self._setup, self._door
-        off = door.notes.get(OFF, ()) if setup.rules.handoffs else ()
+        agent, setup, runtime = self._agent, self._setup, self._runtime
+        off = runtime.notes.get(OFF, ()) if setup.rules.handoffs else ()
         final = self._check_output if self._output_checks else None
-        step = Round(setup.policy, door, hooked=self._hooked, off=off, final=final)
+        step = ToolRound(setup.policy, runtime, hooked=self._hooked, off=off, final=final)
         if await step.play(calls, reply):
             return True
         if step.handoff is None:
             return False
-        if door.run.stopping is not None:
-            await door.pause()
+        if runtime.run.stopping is not None:
+            await runtime.pause()
         handoff = setup.rules.handoffs[step.handoff.name]
         return await hand_off(
-            door,
+            runtime,
             setup.rules,
             handoff,
             step.handoff,
@@ -255,7 +257,7 @@ class React(Asking):
 
         Some of them run before the call, the rest in parallel.
         """
-        context, door, checks = self._context, self._door, self._input_checks
+        context, runtime, checks = self._context, self._runtime, self._input_checks
         value = last_input(self._given.messages)
         before, beside = (
             [one for one in checks if not one.run_in_parallel],
@@ -265,10 +267,10 @@ class React(Asking):
             await check_all(before, context, value)
         if not beside:
             return await self.ask([])
-        checking = self._gate = door.create_task(
+        checking = self._gate = runtime.create_task(
             check_all(beside, context, value), "an input guardrail"
         )
-        asking = door.create_task(self.ask([]), "the model")
+        asking = runtime.create_task(self.ask([]), "the model")
         passed = False
         try:
             # `asyncio.wait` does not raise for a cancelled task.
@@ -286,7 +288,7 @@ class React(Asking):
             self._gate = None
             del checking, asking, task  # an error of theirs has this frame in its traceback
             if not passed and isinstance(unwanted, Message) and unwanted.usage is not None:
-                door.run.usage += unwanted.usage  # not shown, but it counts towards the usage
+                runtime.run.usage += unwanted.usage  # not shown, but it counts towards the usage
 
     async def _check_output(self, value: object) -> None:
         """Raise if an output guardrail refuses that value."""
@@ -299,12 +301,12 @@ class React(Asking):
 
         An invalid answer is returned to the model once. A refusal or a truncated answer is not.
         """
-        notes = self._door.notes
+        notes = self._runtime.notes
         parsed, what = form.parse(reply.text)
         if what is None:
             notes.pop("problem", None)
             if parsed is None:
-                self._door.run.null_answer = reply.id
+                self._runtime.run.null_answer = reply.id
         elif (why := _why_no_answer(reply)) is not None:
             kind, text = why
             msg = (
@@ -312,7 +314,7 @@ class React(Asking):
                 f"{text}"
             )
             return None, ModelError(
-                msg, kind=kind, run=self._door.run.run_id, agent=self._agent.name, message=reply
+                msg, kind=kind, run=self._runtime.run.run_id, agent=self._agent.name, message=reply
             )
         elif "problem" in notes:
             msg = (
@@ -320,7 +322,7 @@ class React(Asking):
                 f"{self._agent.output_type!r}, and the second attempt is not one either: {what}"
             )
             return None, ModelBehaviorError(
-                msg, run=self._door.run.run_id, agent=self._agent.name, message=reply
+                msg, run=self._runtime.run.run_id, agent=self._agent.name, message=reply
             )
         else:
             notes["problem"] = (

@@ -11,8 +11,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.agent.context import AgentContext
-from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.history import complete_calls
 from ...runtime.agent.options import instruction_option, model_options
 from ...runtime.agent.run_messages import TellsLast
@@ -45,7 +45,6 @@ class Asking(TellsLast):
     __slots__ = (
         "_agent",
         "_context",
-        "_door",
         "_gate",
         "_given",
         "_hooked",
@@ -54,6 +53,7 @@ class Asking(TellsLast):
         "_opening",
         "_options",
         "_replies",
+        "_runtime",
         "_setup",
     )
 
@@ -66,18 +66,20 @@ class Asking(TellsLast):
         setup: Setup,
         given: AgentInput,
         context: AgentContext,
-        door: AgentDoor,
+        runtime: AgentRuntime,
     ) -> None:
         self._agent = agent
         self._setup = setup
         self._given = given
         self._context = context
-        self._door = door
+        self._runtime = runtime
         model = agent.model
-        self._model = model if model is setup.model_of_all_runs else door.run.model_for_run(model)
-        run = door.run
-        self._options = door.options
-        self._hooked = bool(run.hooks) or door.invocation.node.agent.hooks is not None
+        self._model = (
+            model if model is setup.model_of_all_runs else runtime.run.model_for_run(model)
+        )
+        run = runtime.run
+        self._options = runtime.options
+        self._hooked = bool(run.hooks) or runtime.invocation.node.agent.hooks is not None
         # Whether there is nothing around a model call.
         self._is_bare = not (
             self._hooked
@@ -98,7 +100,7 @@ class Asking(TellsLast):
     async def _make_opening(self) -> tuple[Message, ...]:
         """Build the opening messages of every request, if they are not the same for all runs."""
         agent, setup, given = self._agent, self._setup, self._given
-        instruction: Any = instruction_option(self._door.options, agent.name)
+        instruction: Any = instruction_option(self._runtime.options, agent.name)
         instruction = agent.instruction if instruction is None else instruction
         if callable(instruction):
             text = await maybe_await(instruction(self._context))
@@ -131,7 +133,7 @@ class Asking(TellsLast):
 
     def _fill(self, match: Any) -> str:
         """Return the session value of that name, or the placeholder unchanged if there is none."""
-        session, key = self._door.run.session, match.group(1)
+        session, key = self._runtime.run.session, match.group(1)
         if key in session:
             return str(session[key])
         if self._agent.strict_instruction and key.isidentifier():
@@ -152,14 +154,14 @@ class Asking(TellsLast):
 
         Replies that are not recorded count towards the usage, too.
         """
-        agent, setup, context, door = self._agent, self._setup, self._context, self._door
+        agent, setup, context, runtime = self._agent, self._setup, self._context, self._runtime
         request = self._request(said)
         if setup.prepares:
             request = await self._prepared(request)
-        if door.run.lease is not None and not door.run.lease.is_sure():
-            await door.make_sure()
+        if runtime.run.lease is not None and not runtime.run.lease.is_sure():
+            await runtime.make_sure()
         if self._hooked:
-            await door.call_hooks("on_model_start", agent, request)
+            await runtime.call_hooks("on_model_start", agent, request)
         call: Callable[[ModelRequest], Awaitable[Message]] = self._call
         for middleware in setup.wrap_model:
             call = _around(middleware, context, call)
@@ -189,12 +191,12 @@ class Asking(TellsLast):
         if reply.tool_calls:
             reply = with_ids(reply, said)
         if self._hooked:
-            await door.call_hooks("on_model_end", agent, reply)
+            await runtime.call_hooks("on_model_end", agent, reply)
         return reply
 
     async def _call(self, request: ModelRequest) -> Message:
         """Call the model, whole or as a stream. This frame waits as long as the model does."""
-        watch, streams = self._door.run.watch, self._given.streaming
+        watch, streams = self._runtime.run.watch, self._given.streaming
         answer = None if streams else answer_of(self._model, request)
         call = (
             None
@@ -223,14 +225,14 @@ class Asking(TellsLast):
     def count(self, reply: object) -> None:
         """Count the usage of a reply that is not recorded."""
         if isinstance(reply, Message) and reply.usage is not None:
-            self._door.run.usage += reply.usage
+            self._runtime.run.usage += reply.usage
 
     def _request(self, said: list[Message]) -> ModelRequest:
         """Build the request, before any modification."""
-        agent, setup, door, opening = self._agent, self._setup, self._door, self._opening
+        agent, setup, runtime, opening = self._agent, self._setup, self._runtime, self._opening
         assert opening is not None
         messages = (*opening, *complete_calls(said)) if said else opening
-        if setup.answer is not None and (problem := door.notes.get("problem")) is not None:
+        if setup.answer is not None and (problem := runtime.notes.get("problem")) is not None:
             messages = (*messages, Message("user", problem))
         options = self._options
         settings = (
@@ -281,21 +283,21 @@ class Asking(TellsLast):
 
     async def _shown_specs(self) -> tuple[ToolSpec, ...]:
         """Return the tools, without the handoffs that are disabled now."""
-        setup, door = self._setup, self._door
+        setup, runtime = self._setup, self._runtime
         asked = [one for one in setup.rules.handoffs.values() if one.is_enabled is not True]
         if not asked:
             return setup.specs
-        enabled = await door.at_once(
-            [one.enabled(door.run, self._agent) for one in asked], "is_enabled of a handoff"
+        enabled = await runtime.at_once(
+            [one.enabled(runtime.run, self._agent) for one in asked], "is_enabled of a handoff"
         )
         off = [one.tool_name for one, is_on in zip(asked, enabled, strict=True) if not is_on]
-        if off or OFF in door.notes:
-            door.notes[OFF] = off
+        if off or OFF in runtime.notes:
+            runtime.notes[OFF] = off
         return tuple(spec for spec in setup.specs if spec.name not in off)
 
     async def _streamed(self, request: ModelRequest, call: ModelCall | None) -> Message:
         whole: Message | None = None
-        emit_delta = self._door.emit_delta
+        emit_delta = self._runtime.emit_delta
         async with aclosing(stream_of(self._model, request)) as items:
             async for item in items:
                 if call is not None:
@@ -307,7 +309,7 @@ class Asking(TellsLast):
                 elif isinstance(item, Message):
                     whole = item
                 elif isinstance(item, ModelRetry):
-                    await self._door.emit(AgentEvent(delta=MessageDelta(), error=item))
+                    await self._runtime.emit(AgentEvent(delta=MessageDelta(), error=item))
                 else:
                     self._check(item)
         if whole is None:
@@ -324,7 +326,7 @@ class Asking(TellsLast):
             f"the model {self._model!r} of agent {self._agent.name!r} returned {what}. Return "
             "an assistant Message."
         )
-        raise ModelBehaviorError(msg, run=self._door.run.run_id, agent=self._agent.name)
+        raise ModelBehaviorError(msg, run=self._runtime.run.run_id, agent=self._agent.name)
 
     async def _may_show(self) -> None:
         """Wait until the input guardrails finish.

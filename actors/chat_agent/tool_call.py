@@ -12,7 +12,7 @@ from ...runtime.errors import ToolError, TransferError, text_of
 from ...runtime.log import at_work, loggers
 from ..tools.approval import Denied
 from ..tools.tool import Tool, ToolArgumentsError
-from ..tools.tool_context import ToolContext, attempt_of, call_door_of
+from ..tools.tool_context import ToolContext, attempt_of, call_state_of
 
 __all__ = ["call_tool", "log_failure", "one_line"]
 
@@ -34,8 +34,8 @@ async def call_tool(context: ToolContext, tool: Tool, call: ToolCall) -> object:
         except ToolArgumentsError:
             raise
         except Exception:
-            door = call_door_of(context)
-            door.forget_action()
+            runtime = call_state_of(context)
+            runtime.forget_action()
             attempt += 1
             if attempt > tool.retries or (
                 attempt_of(context).left_at_work and not tool.retry_at_work
@@ -49,7 +49,7 @@ async def call_tool(context: ToolContext, tool: Tool, call: ToolCall) -> object:
                 tool.retries + 1,
                 exc_info=True,
             )
-            context = ToolContext(door)
+            context = ToolContext(runtime)
 
 
 async def _attempt(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
@@ -64,7 +64,7 @@ async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> object:
     if tool.timeout is None:
         return await _attempt(context, tool, call)
     deadline, attempt = (
-        Deadline(tool.timeout, call_door_of(context).agent.clock),
+        Deadline(tool.timeout, call_state_of(context).agent.clock),
         attempt_of(context),
     )
     overdue: Timer | None = None

@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
-from ...runtime.agent.door import AgentDoor
+from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.agent.history import TRANSFER_TOOL
 from ...runtime.data.chat import Message, ToolCall
 from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
@@ -32,18 +32,18 @@ from ...runtime.maybe_await import maybe_await
 from ..handoffs.handoff import Handoff
 from ..handoffs.transfer import TransferTool, transfer_target
 from ..tools.approval import Denied, approved
-from ..tools.call_door import CallDoor, ToolInterrupted
 from ..tools.tool import Tool, ToolArgumentsError
+from ..tools.tool_call_state import ToolCallState, ToolInterrupted
 from ..tools.tool_context import ToolContext
 from ..tools.tool_guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
 from ..tools.tool_result import tool_content
 from .tool_call import call_tool, log_failure, one_line
 
 if TYPE_CHECKING:
-    from ...runtime.telemetry.watch import RunWatch
+    from ...runtime.telemetry.run_telemetry import RunTelemetry
     from ..middleware import Middleware
 
-__all__ = ["FAILED", "RESULT_LAST", "Round", "ToolPolicy"]
+__all__ = ["FAILED", "RESULT_LAST", "ToolPolicy", "ToolRound"]
 
 RESULT_LAST: Final = "held"
 """The key of the note for the result of a call that returns directly.
@@ -83,19 +83,19 @@ class ToolPolicy:
     output_key: str | None  # the session key for the agent's last message
 
 
-class Round:
+class ToolRound:
     """The calls of one reply that have no result yet."""
 
     __slots__ = (
         "_crash",
         "_cut_off",
-        "_door",
         "_errors",
         "_final",
         "_hooked",
         "_interrupts",
         "_off",
         "_policy",
+        "_runtime",
         "_stopped",
         "handoff",
         "rivals",
@@ -104,7 +104,7 @@ class Round:
     def __init__(
         self,
         policy: ToolPolicy,
-        door: AgentDoor,
+        runtime: AgentRuntime,
         *,
         hooked: bool,
         off: Collection[str] = (),
@@ -115,7 +115,7 @@ class Round:
         self.handoff: ToolCall | None = None  # the handoff to perform now
         self.rivals: list[str] = []  # the other handoffs of the same reply
         self._policy = policy
-        self._door = door
+        self._runtime = runtime
         self._hooked = hooked
         # Not an ordinary exception: it ends the agent's actor.
         self._crash: BaseException | None = None
@@ -130,9 +130,9 @@ class Round:
 
         Returns whether the agent ends now. Raises the first error that fails the agent.
         """
-        notes = self._door.invocation.notes
+        notes = self._runtime.invocation.notes
         if notes is not None and FAILED in notes:
-            where = {"run": self._door.run.run_id, "agent": self._door.agent_name}
+            where = {"run": self._runtime.run.run_id, "agent": self._runtime.agent_name}
             self._errors += [ToolError(text, **where) for _, text in notes[FAILED]]
         self._cut_off = (
             dict.fromkeys(cut_off_calls(reply), why_cut_off(reply))
@@ -171,21 +171,21 @@ class Round:
             await self._one_by_one(works)
         if self._crash is not None:
             msg = (
-                f"agent {self._door.agent_name!r}: a tool crashed with "
+                f"agent {self._runtime.agent_name!r}: a tool crashed with "
                 f"{type(self._crash).__name__}: {text_of(self._crash)}"
             )
             raise AgentError(
-                msg, run=self._door.run.run_id, agent=self._door.agent_name
+                msg, run=self._runtime.run.run_id, agent=self._runtime.agent_name
             ) from self._crash
         # read again: the calls may have created them
-        door, notes = self._door, self._door.invocation.notes
+        runtime, notes = self._runtime, self._runtime.invocation.notes
         if self._interrupts or self._errors or self._stopped:
             self.handoff = None  # not in this round
         if self._interrupts and not self._errors:
-            await door.emit(AgentEvent.of(action=Interrupted(tuple(self._interrupts))))
+            await runtime.emit(AgentEvent.of(action=Interrupted(tuple(self._interrupts))))
             return True
         if self._stopped:
-            await door.pause()
+            await runtime.pause()
         if notes is not None and RESULT_LAST in notes:
             _, failed, message, action = notes[RESULT_LAST]
             ends = not failed and not self._errors
@@ -201,11 +201,11 @@ class Round:
             if (
                 notes is not None
                 and notes.pop(FAILED, None)
-                and door.node.agent.on_failure is not None
+                and runtime.node.agent.on_failure is not None
             ):
-                await door.save()  # the agent is restarted, and makes these calls again
+                await runtime.save()  # the agent is restarted, and makes these calls again
             self._raise_first()
-        return ends or door.invocation.outcome is not None
+        return ends or runtime.invocation.outcome is not None
 
     def _raise_first(self) -> NoReturn:
         error = self._errors[0]
@@ -245,7 +245,7 @@ class Round:
             self._policy.tools.get(TRANSFER_TOOL), TransferTool
         ):
             return self._hands_off(call)
-        return transfer_target(call, self._door.node) is not None
+        return transfer_target(call, self._runtime.node) is not None
 
     def _hands_off(self, call: ToolCall) -> bool:
         handoff = self._policy.handoffs.get(call.name)
@@ -256,14 +256,14 @@ class Round:
         if len(leaving) > 1 and self._policy.several == "error":
             names = ", ".join(call.name for call in leaving)
             msg = (
-                f"agent {self._door.agent_name!r}: its model hands off {len(leaving)} times at "
+                f"agent {self._runtime.agent_name!r}: its model hands off {len(leaving)} times at "
                 f"once: {names}. Pass multiple_handoffs='first' or 'last' to allow it."
             )
-            raise HandoffError(msg, run=self._door.run.run_id, agent=self._door.agent_name)
+            raise HandoffError(msg, run=self._runtime.run.run_id, agent=self._runtime.agent_name)
         return leaving[-1 if self._policy.several == "last" else 0]
 
     async def _all_at_once(self, works: list[Any]) -> None:
-        tasks = [self._door.create_task(self._guarded(work), "a tool") for work in works]
+        tasks = [self._runtime.create_task(self._guarded(work), "a tool") for work in works]
         for task, work in zip(tasks, works, strict=True):
             # Closes a coroutine whose task was cancelled before its first step.
             task.add_done_callback(partial(_close, work))
@@ -289,7 +289,7 @@ class Round:
             for work in works:
                 if self._interrupts or self._crash is not None:
                     break
-                if self._door.run.stopping is not None:
+                if self._runtime.run.stopping is not None:
                     self._stopped = True
                     break
                 await self._guarded(work)
@@ -298,16 +298,16 @@ class Round:
                 work.close()
 
     async def _ignore(self, call: ToolCall, why: str) -> None:
-        await self._door.emit(AgentEvent.of(Message.tool(why, call.id, call.name)))
+        await self._runtime.emit(AgentEvent.of(Message.tool(why, call.id, call.name)))
 
     async def _make(self, call: ToolCall, *, comes_last: bool) -> None:
         """Make one call, and have its result recorded."""
-        agent = self._door
+        agent = self._runtime
         if agent.invocation.is_cancelled:
             raise asyncio.CancelledError("the run has ended before this call was begun")
         answers = agent.invocation.answers
         answer = None if answers is None else answers.get(call.id)
-        call_door = CallDoor(agent, call, answer)
+        tool_call_state = ToolCallState(agent, call, answer)
         if answer is not None and not answer.is_target:
             # It still waits for the same answer.
             pending = answer.pending
@@ -315,7 +315,7 @@ class Round:
                 agent.note_interrupt(
                     pending.context.info,
                     pending.state,
-                    call_door.address_step,
+                    tool_call_state.address_step,
                     approval=pending.approval,
                     earlier=pending.earlier,
                 )
@@ -331,17 +331,17 @@ class Round:
         try:
             watch = agent.run.watch
             message, failed = await (
-                self._message(call_door, tool, call)
+                self._message(tool_call_state, tool, call)
                 if watch is None
-                else self._watched(watch, call_door, tool, call)
+                else self._watched(watch, tool_call_state, tool, call)
             )
             if message is not None and comes_last:
-                agent.notes[RESULT_LAST] = (call.id, failed, message, call_door.action)
+                agent.notes[RESULT_LAST] = (call.id, failed, message, tool_call_state.action)
                 await agent.save()
             elif message is not None:
                 # The first exit ends the run after all other calls.
                 second = call.name == self._policy.exit_name
-                await self._show(message, None if second else call_door.action)
+                await self._show(message, None if second else tool_call_state.action)
         finally:
             # Not before its result is recorded: the run would pause without it.
             agent.invocation.busy -= busy
@@ -349,38 +349,40 @@ class Round:
             await agent.rest()
 
     async def _watched(
-        self, watch: RunWatch, call_door: CallDoor, tool: Tool | None, call: ToolCall
+        self, watch: RunTelemetry, tool_call_state: ToolCallState, tool: Tool | None, call: ToolCall
     ) -> tuple[Message | None, bool]:
         """Make the call under observation."""
-        invocation = self._door.invocation
+        invocation = self._runtime.invocation
         opened, message, problem = watch.tool_begins(invocation, call), None, None
         before = len(self._errors)
         try:
-            message, failed = await self._message(call_door, tool, call)
+            message, failed = await self._message(tool_call_state, tool, call)
         except BaseException as error:
             problem = error
             raise
         else:
             if failed:
-                problem = self._errors[before] if len(self._errors) > before else call_door.problem
+                problem = (
+                    self._errors[before] if len(self._errors) > before else tool_call_state.problem
+                )
             return message, failed
         finally:
             watch.tool_ends(invocation, call, opened, message, problem, is_known=tool is not None)
             del problem  # this frame is in its traceback
-            call_door.problem = None
+            tool_call_state.problem = None
 
     async def _message(
-        self, call_door: CallDoor, tool: Tool | None, call: ToolCall
+        self, tool_call_state: ToolCallState, tool: Tool | None, call: ToolCall
     ) -> tuple[Message | None, bool]:
         """Return the result of the call, and whether it failed.
 
         There is no result if the call waits for an answer from outside, or if its failure fails the
         agent.
         """
-        agent = self._door
+        agent = self._runtime
         failed = False
         try:
-            content = await self._content(call_door, tool, call)
+            content = await self._content(tool_call_state, tool, call)
         except ToolInterrupted as signal:
             self._interrupts += signal.contexts
             return None, False
@@ -393,7 +395,7 @@ class Round:
             error.run = error.run or agent.run.run_id
             fails_run = self._policy.raises and not isinstance(error, Denied)
             log_failure(call, error, fails_run=fails_run)
-            call_door.forget_action()
+            tool_call_state.forget_action()
             if fails_run:
                 self._errors.append(error)
                 agent.notes[FAILED] = [*agent.notes.get(FAILED, ()), (call.id, str(error))]
@@ -402,10 +404,10 @@ class Round:
             content = str(error)
             failed = True
             if agent.run.watch is not None:
-                call_door.problem = error
+                tool_call_state.problem = error
         else:
-            if call.name == self._policy.exit_name and call_door.action is None:
-                call_door.send_action(Exit())
+            if call.name == self._policy.exit_name and tool_call_state.action is None:
+                tool_call_state.send_action(Exit())
         message = Message("tool", content, (), call.id, call.name)
         if self._hooked and tool is not None:
             await agent.call_hooks("on_tool_end", agent.node.agent, tool, message)
@@ -418,13 +420,15 @@ class Round:
         with the result.
         """
         if isinstance(action, Exit | TransferToAgent) and self._policy.output_key is not None:
-            self._door.run.session[self._policy.output_key] = message.text
+            self._runtime.run.session[self._policy.output_key] = message.text
         event = AgentEvent(message=message, action=action)
-        await self._door.emit(event)
+        await self._runtime.emit(event)
 
-    async def _content(self, call_door: CallDoor, tool: Tool | None, call: ToolCall) -> Any:
+    async def _content(
+        self, tool_call_state: ToolCallState, tool: Tool | None, call: ToolCall
+    ) -> Any:
         """Return the content of the result. Convert each failure of the tool to a `ToolError`."""
-        context = ToolContext(call_door)
+        context = ToolContext(tool_call_state)
         try:
             self._check_whole(call)
             if tool is None:
@@ -434,7 +438,7 @@ class Round:
             if tool.input_guardrails:
                 instead = await check_tool(
                     tool.input_guardrails,
-                    ToolInputGuardrailData(self._door.run, self._door.node.agent, call),
+                    ToolInputGuardrailData(self._runtime.run, self._runtime.node.agent, call),
                 )
                 if instead is not None:
                     return instead
@@ -448,37 +452,39 @@ class Round:
             if tool.output_guardrails:
                 instead = await check_tool(
                     tool.output_guardrails,
-                    ToolOutputGuardrailData(self._door.run, self._door.node.agent, call, content),
+                    ToolOutputGuardrailData(
+                        self._runtime.run, self._runtime.node.agent, call, content
+                    ),
                 )
                 return content if instead is None else instead
             return content  # noqa: TRY300 -- the errors are handled below
         except ToolArgumentsError as error:
             raise ToolArgumentsError(
-                one_line(str(error)), agent=self._door.agent_name, message=call
+                one_line(str(error)), agent=self._runtime.agent_name, message=call
             ) from error
         except (ToolError, TransferError):
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
-            if self._door.is_over or (task is not None and task.cancelling()):
+            if self._runtime.is_over or (task is not None and task.cancelling()):
                 raise
             msg = f"tool {call.name} was cancelled from within"
-            raise ToolError(msg, agent=self._door.agent_name, message=call) from error
+            raise ToolError(msg, agent=self._runtime.agent_name, message=call) from error
         except GeneratorExit as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is None:
                 # this coroutine is being closed; a tool's own GeneratorExit has a longer traceback
                 raise
             msg = f"tool {call.name} failed: GeneratorExit"
-            raise ToolError(msg, agent=self._door.agent_name, message=call) from error
+            raise ToolError(msg, agent=self._runtime.agent_name, message=call) from error
         except Exception as error:
             if (isinstance(error, GuardrailTripped) and error.message is call) or (
                 isinstance(error, HandoffError) and call.name in self._policy.handoffs
             ):
                 raise  # raised by a guardrail or a handoff, not by the tool
             text = f"tool {call.name} failed: {type(error).__name__}: {text_of(error)}"
-            raise ToolError(one_line(text), agent=self._door.agent_name, message=call) from error
+            raise ToolError(one_line(text), agent=self._runtime.agent_name, message=call) from error
         finally:
-            call_door.end()
+            tool_call_state.end()
 
     def _check_whole(self, call: ToolCall) -> None:
         """Raise if the reply was cut off within the arguments.
@@ -498,7 +504,7 @@ class Round:
         names = {*self._policy.tools, *self._policy.handoffs}.difference(self._off)
         known = ", ".join(sorted(names)) or "none at all"
         msg = f"there is no tool named {call.name!r}. The tools that exist: {known}."
-        raise ToolError(msg, agent=self._door.agent_name, message=call)
+        raise ToolError(msg, agent=self._runtime.agent_name, message=call)
 
     async def _wrapped(self, context: ToolContext, tool: Tool, call: ToolCall) -> object:
         async def innermost(given: ToolCall) -> object:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.agent.context import AgentContext
-from ...runtime.agent.door import AgentDoor
 from ...runtime.agent.run_messages import TellsLast
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.events import AgentEvent
 from ..tools.tool import Tool
-from .loop import React
+from .loop import ChatLoop
 from .setup import Setup
 
 if TYPE_CHECKING:
@@ -26,26 +26,29 @@ __all__ = ["ToolsetPlay"]
 class ToolsetPlay(TellsLast):
     """A run of an agent with the tools that exist when it starts."""
 
-    __slots__ = ("_agent", "_context", "_door", "_given", "_play")
+    __slots__ = ("_agent", "_context", "_given", "_play", "_runtime")
 
     def __init__(
-        self, agent: ChatModelAgent, given: AgentInput, context: AgentContext, door: AgentDoor
+        self, agent: ChatModelAgent, given: AgentInput, context: AgentContext, runtime: AgentRuntime
     ) -> None:
         self._agent = agent
         self._given = given
         self._context = context
-        self._door = door
-        self._play: React | None = None  # made when its tools are known
+        self._runtime = runtime
+        self._play: ChatLoop | None = None  # made when its tools are known
         self.is_last = False
 
     async def next_event(self) -> AgentEvent | None:
         play = self._play
         if play is None:
             tools = tuple(
-                [await toolset.tools_in(self._door.system) for toolset in self._agent.toolsets]
+                [await toolset.tools_in(self._runtime.system) for toolset in self._agent.toolsets]
             )
-            play = self._play = React(
-                *_widened(self._agent, self._door, tools), self._given, self._context, self._door
+            play = self._play = ChatLoop(
+                *_widened(self._agent, self._runtime, tools),
+                self._given,
+                self._context,
+                self._runtime,
             )
         event = await play.next_event()
         self.is_last = play.is_last
@@ -53,9 +56,9 @@ class ToolsetPlay(TellsLast):
 
 
 def _widened(
-    agent: ChatModelAgent, door: AgentDoor, tools: tuple[object, ...]
+    agent: ChatModelAgent, runtime: AgentRuntime, tools: tuple[object, ...]
 ) -> tuple[ChatModelAgent, Setup]:
-    own, override = agent.setup(door.node), door.run.override
+    own, override = agent.setup(runtime.node), runtime.run.override
     known = own.widened if override is None else None
     if (
         known is not None
@@ -75,7 +78,7 @@ def _widened(
         if override is None
         else agent.overridden_twin(override.model_of(agent.name), dict(override.tools), more)
     )
-    setup = Setup(twin, door.node)
+    setup = Setup(twin, runtime.node)
     if override is None:
         own.widened = (tools, twin, setup)
     return twin, setup

@@ -14,9 +14,9 @@ from ...runtime.agent.tree import Node, build_tree
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message
 from ...runtime.errors import ToolError, text_of
-from ..tools.call_door import ToolInterrupted
 from ..tools.tool import Tool
-from ..tools.tool_context import ToolContext, call_door_of
+from ..tools.tool_call_state import ToolInterrupted
+from ..tools.tool_context import ToolContext, call_state_of
 from .transfer import text_argument
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ class AgentTool(Tool):
 
     async def _play(self, context: ToolContext, arguments: Any) -> object:
         own = self.__dict__
-        outer = call_door_of(context).agent
+        outer = call_state_of(context).agent
         if own["_full_history"]:
             invocation = outer.invocation
             entries = select(
                 invocation.lane, len(invocation.lane.entries), "lane", self.agent_name, ()
             )
             asked = (
-                *invocation.assignment.dialogue.input.messages,
+                *invocation.agent_call.conversation.input.messages,
                 *retold(entries, self.agent_name, skip_transfers=outer.run.skip_transfers),
             )
         else:
@@ -80,7 +80,7 @@ class AgentTool(Tool):
 
     async def answer(self, context: ToolContext, given: AgentInput, *, shown: bool) -> str:
         """Run the agent, and return its last message."""
-        call = call_door_of(context)
+        call = call_state_of(context)
         outer = call.agent
         outcome = await outer.call_agent(
             self.tree, given, call.next_cast_key(), shown=shown, tool=call.address_step

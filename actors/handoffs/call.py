@@ -12,7 +12,7 @@ from ...runtime.errors import HandoffError, ModelBehaviorError, UsageError, text
 from ...runtime.maybe_await import maybe_await
 from ...runtime.tracing import span
 from ..tools.tool import ToolArgumentsError
-from ..tools.tool_context import ToolContext, call_door_of
+from ..tools.tool_context import ToolContext, call_state_of
 from .agent_tool import AgentTool
 from .handoff import Handoff
 from .step import conversation, filtered_input
@@ -48,8 +48,8 @@ class HandoffCall(AgentTool):
         del arguments
         own = self.__dict__
         handoff: Handoff = own["_handoff"]
-        door = call_door_of(context)
-        outer, call = door.agent, door.call
+        runtime = call_state_of(context)
+        outer, call = runtime.agent, runtime.call
 
         async def invoke() -> None:
             try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ...runtime.agent.door import AgentDoor
+from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.agent.hooks import call_hooks
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, ToolCall
@@ -29,7 +29,7 @@ __all__ = ["conversation", "filtered_input", "follow_again", "hand_off"]
 
 
 async def hand_off(
-    door: AgentDoor,
+    runtime: AgentRuntime,
     rules: HandoffRules,
     handoff: Handoff,
     call: ToolCall,
@@ -42,7 +42,7 @@ async def hand_off(
     Returns False if the model made an invalid call and must try again. `rivals` are the other
     handoffs of the same reply.
     """
-    node, run = door.node, door.run
+    node, run = runtime.node, runtime.run
     with span("handoff", from_agent=node.name, to_agent=handoff.agent_name) as opened:
         if rivals:
             named = (rules.handoffs.get(name) for name in rivals)
@@ -57,40 +57,44 @@ async def hand_off(
             )
             opened.fail("several handoffs were requested at once")
         try:
-            target = await _target(handoff, door, call, opened)
+            target = await _target(handoff, runtime, call, opened)
         except ModelBehaviorError as error:
-            error.agent, error.run, error.message = node.name, door.run.run_id, call
+            error.agent, error.run, error.message = node.name, runtime.run.run_id, call
             if raises:
                 raise
-            await door.emit(
+            await runtime.emit(
                 AgentEvent.of(Message.tool(" ".join(str(error).split()), call.id, call.name))
             )
             return False
         result = Message.tool(handoff.get_transfer_message(target), call.id, call.name)
         if rules.output_key is not None:
             # Together with the event, after which the agent has ended.
-            door.run.session[rules.output_key] = result.text
-        await door.emit(AgentEvent.of(result, door.hand_over(target)))
+            runtime.run.session[rules.output_key] = result.text
+        await runtime.emit(AgentEvent.of(result, runtime.hand_over(target)))
         if run.hooks or node.agent.hooks is not None:
             of_run = call_hooks(run.hooks, None, "on_handoff", None, run, node.agent, target)
-            await door.at_once(
+            await runtime.at_once(
                 (
                     of_run,
                     call_hooks((), node.agent.hooks, "on_handoff", None, run, target, node.agent),
                 ),
                 "on_handoff",
             )
-        await _prepare(door, rules, handoff, call, target)
+        await _prepare(runtime, rules, handoff, call, target)
     return True
 
 
-async def _target(handoff: Handoff, door: AgentDoor, call: ToolCall, opened: Span) -> Agent:
-    where: dict[str, Any] = {"run": door.run.run_id, "agent": door.agent_name, "message": call}
+async def _target(handoff: Handoff, runtime: AgentRuntime, call: ToolCall, opened: Span) -> Agent:
+    where: dict[str, Any] = {
+        "run": runtime.run.run_id,
+        "agent": runtime.agent_name,
+        "message": call,
+    }
     try:
-        target = await maybe_await(handoff.on_invoke_handoff(door.run, call.arguments))
+        target = await maybe_await(handoff.on_invoke_handoff(runtime.run, call.arguments))
     except (HandoffError, ModelBehaviorError) as error:
         opened.fail(error)
-        error.run, error.agent = error.run or door.run.run_id, error.agent or door.agent_name
+        error.run, error.agent = error.run or runtime.run.run_id, error.agent or runtime.agent_name
         raise
     except Exception as error:
         opened.fail(error)
@@ -103,14 +107,14 @@ async def _target(handoff: Handoff, door: AgentDoor, call: ToolCall, opened: Spa
     return target
 
 
-async def follow_again(door: AgentDoor, rules: HandoffRules, said: Sequence[Message]) -> None:
+async def follow_again(runtime: AgentRuntime, rules: HandoffRules, said: Sequence[Message]) -> None:
     """Prepare a recorded handoff again after a restart: find its target and its input."""
     last = said[-1]
     handoff = rules.handoffs.get(last.tool_name or "")
     if (
         handoff is None
         or handoff.mode == "call"
-        or last.text != transfer_message(door.invocation.transfer or "")
+        or last.text != transfer_message(runtime.invocation.transfer or "")
     ):
         return  # another kind of transfer
     call = next(
@@ -125,36 +129,38 @@ async def follow_again(door: AgentDoor, rules: HandoffRules, said: Sequence[Mess
             f"the run was about to hand off by {handoff.tool_name!r}, {why}. Pass agent= "
             "to the Handoff."
         )
-        raise HandoffError(msg, run=door.run.run_id, agent=door.agent_name)
-    door.hand_over(handoff.agent)
-    await _prepare(door, rules, handoff, call, handoff.agent)
+        raise HandoffError(msg, run=runtime.run.run_id, agent=runtime.agent_name)
+    runtime.hand_over(handoff.agent)
+    await _prepare(runtime, rules, handoff, call, handoff.agent)
 
 
 async def _prepare(
-    door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall, target: Agent
+    runtime: AgentRuntime, rules: HandoffRules, handoff: Handoff, call: ToolCall, target: Agent
 ) -> None:
     """Set the input of the agent that takes over, if it differs from the plain conversation."""
-    given = await filtered_input(door, rules, handoff, call)
+    given = await filtered_input(runtime, rules, handoff, call)
     if given is not None:
         messages, asked = given
-        door.hand_over(target, AgentInput(messages, door.streaming), asked)
+        runtime.hand_over(target, AgentInput(messages, runtime.streaming), asked)
 
 
 async def filtered_input(
-    door: AgentDoor, rules: HandoffRules, handoff: Handoff, call: ToolCall
+    runtime: AgentRuntime, rules: HandoffRules, handoff: Handoff, call: ToolCall
 ) -> tuple[tuple[Message, ...], int | None] | None:
     """Return the filtered conversation, and the number of its messages that are the run's input.
 
     Returns None if the handoff changes nothing.
     """
     chosen = (
-        handoff.input_filter if handoff.input_filter is not None else door.run.handoff_input_filter
+        handoff.input_filter
+        if handoff.input_filter is not None
+        else runtime.run.handoff_input_filter
     )
     nests = rules.nests if handoff.nest_handoff_history is None else handoff.nest_handoff_history
     payload = (Message.user(call.arguments or "{}"),) if handoff.pass_input else ()
     if chosen is None and not nests:
-        return ((*payload, *conversation(door, handoff)), None) if payload else None
-    data = _input_data(door, calls=handoff.mode == "call")
+        return ((*payload, *conversation(runtime, handoff)), None) if payload else None
+    data = _input_data(runtime, calls=handoff.mode == "call")
     if chosen is not None:
         name = getattr(chosen, "__name__", None) or repr(chosen)
         whose = f"the input filter {name} of the handoff {handoff.tool_name}"
@@ -162,13 +168,13 @@ async def filtered_input(
             data = await maybe_await(chosen(data))
         except Exception as error:
             msg = f"{whose} raised {type(error).__name__}: {text_of(error)}"
-            raise HandoffError(msg, run=door.run.run_id, agent=door.agent_name) from error
+            raise HandoffError(msg, run=runtime.run.run_id, agent=runtime.agent_name) from error
         if not isinstance(data, HandoffInputData):
             msg = (
                 f"{whose} returned {data!r}: return a HandoffInputData, as data.clone(...) makes "
                 "it."
             )
-            raise UsageError(msg, run=door.run.run_id, agent=door.agent_name)
+            raise UsageError(msg, run=runtime.run.run_id, agent=runtime.agent_name)
     else:
         whose = f"the handoff {handoff.tool_name}"
     if nests:
@@ -177,15 +183,19 @@ async def filtered_input(
     return (*payload, *as_messages(data, whose)), len(payload) + len(asked)
 
 
-def conversation(door: AgentDoor, handoff: Handoff) -> tuple[Message, ...]:
+def conversation(runtime: AgentRuntime, handoff: Handoff) -> tuple[Message, ...]:
     """Return the agent's input and messages, without calls that have no result yet."""
-    return as_messages(_input_data(door, calls=handoff.mode == "call"), "the conversation")
+    return as_messages(_input_data(runtime, calls=handoff.mode == "call"), "the conversation")
 
 
-def _input_data(door: AgentDoor, *, calls: bool) -> HandoffInputData:
+def _input_data(runtime: AgentRuntime, *, calls: bool) -> HandoffInputData:
     """Return the conversation as an input filter receives it."""
-    handoffs = _handoff_names(door)
-    invocation, given, said = door.invocation, door.input.messages, door.invocation.messages
+    handoffs = _handoff_names(runtime)
+    invocation, given, said = (
+        runtime.invocation,
+        runtime.input.messages,
+        runtime.invocation.messages,
+    )
     window = invocation.window
     asked = (
         window.input.messages
@@ -199,28 +209,28 @@ def _input_data(door: AgentDoor, *, calls: bool) -> HandoffInputData:
     )
     before = (
         *items_of(given[len(asked) :], None, handoffs),
-        *items_of(said[:turn], door.agent_name, handoffs),
+        *items_of(said[:turn], runtime.agent_name, handoffs),
     )
     # While the round is running, it depends on timing which other calls of the reply have a result
     # by now.
     new = said[turn : turn + 1] if calls else said[turn:]
     data = HandoffInputData(
-        input_history_of(asked), before, items_of(new, door.agent_name, handoffs), door.run
+        input_history_of(asked), before, items_of(new, runtime.agent_name, handoffs), runtime.run
     )
-    _name_agents(door, (*data.pre_handoff_items, *data.new_items))
+    _name_agents(runtime, (*data.pre_handoff_items, *data.new_items))
     return data
 
 
-def _name_agents(door: AgentDoor, items: Sequence[Item]) -> None:
+def _name_agents(runtime: AgentRuntime, items: Sequence[Item]) -> None:
     """Set the agent of each item, where known, and the target of each handoff result."""
-    following = door.invocation.following
+    following = runtime.invocation.following
     for item in items:
-        if item.agent_name == door.agent_name:
-            item.agent = cast("Agent", door.node.agent)
+        if item.agent_name == runtime.agent_name:
+            item.agent = cast("Agent", runtime.node.agent)
         if item.type == "handoff_output_item":
             nodes = (
                 *(() if following is None else (following.node,)),
-                *(node for tree in door.node.root.trees() for node in tree.walk()),
+                *(node for tree in runtime.node.root.trees() for node in tree.walk()),
             )
             item.target_agent = next(
                 (
@@ -232,13 +242,13 @@ def _name_agents(door: AgentDoor, items: Sequence[Item]) -> None:
             )
 
 
-def _handoff_names(door: AgentDoor) -> frozenset[str]:
+def _handoff_names(runtime: AgentRuntime) -> frozenset[str]:
     """Return the handoff tools of all agents in this run.
 
     Their calls may be in the conversation.
     """
     found: set[str] = set()
-    for tree in door.node.root.trees():
+    for tree in runtime.node.root.trees():
         for node in tree.walk():
             rules: HandoffRules | None = getattr(node.kept, "rules", None)
             if rules is not None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import ClassVar, Final, Self, Unpack
 
-from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.context import AgentContext, runtime_of
 from ...runtime.agent.history import TRANSFER_TOOL
 from ...runtime.agent.options import OptionsLike
 from ...runtime.agent.relations import tell_parent
@@ -20,7 +20,7 @@ from ...runtime.data.events import AgentEvent, Exit, TransferToAgent
 from ...runtime.errors import TransferError, UsageError, text_of
 from ..agent import Agent, AgentOptions
 from ..tools.tool import Tool, ToolArgumentsError
-from ..tools.tool_context import ToolContext, call_door_of
+from ..tools.tool_context import ToolContext, call_state_of
 
 __all__ = [
     "DeterministicTransfer",
@@ -59,9 +59,9 @@ def transfer_output(agent_name: str) -> str:
 
 async def _transfer(context: ToolContext, arguments: dict[str, object]) -> str:
     agent_name = text_argument(context, arguments, "agent_name")
-    door = call_door_of(context)
-    if door.agent.node.target(agent_name) is None:
-        raise TransferError(door.agent.node.no_target(agent_name), message=door.call)
+    call_state = call_state_of(context)
+    if call_state.agent.node.target(agent_name) is None:
+        raise TransferError(call_state.agent.node.no_target(agent_name), message=call_state.call)
     context.send_action(TransferToAgent(agent_name))
     return transfer_output(agent_name)
 
@@ -183,8 +183,8 @@ class DeterministicTransfer(Agent):
         return twin
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
-        door = door_of(context)
-        invocation = door.invocation
+        call_state = runtime_of(context)
+        invocation = call_state.invocation
         # It counts its own messages, and resumes after them.
         said = len(invocation.messages)
         if not context.state.get("played"):
@@ -192,7 +192,7 @@ class DeterministicTransfer(Agent):
             assert inner is not None  # `wrapped` is set
             # Including the input that was passed with the transfer.
             given = None if invocation.window.input is None else input
-            outcome = await door.cast_node(
+            outcome = await call_state.cast_node(
                 inner, invocation.run_path, invocation.lane, INNER, input=given
             )
             told = self.reports_failure and outcome.kind == "failed"

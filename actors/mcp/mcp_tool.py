@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...runtime.data.events import AgentEvent
 from ...runtime.tasks import start_task
 from ..tools.tool import Approval, Tool
-from ..tools.tool_context import ToolContext, call_door_of
+from ..tools.tool_context import ToolContext, call_state_of
 from .content import returned
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class _Call:
         self._news.clear()
 
     async def show(self) -> None:
-        agent = call_door_of(self._context).agent
+        agent = call_state_of(self._context).agent
         if self._progress is not None and agent.clock.monotonic() >= self._next:
             said, self._progress = self._progress, None
             self._next = agent.clock.monotonic() + _BETWEEN

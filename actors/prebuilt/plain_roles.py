@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.context import AgentContext, runtime_of
 from ...runtime.agent.session_values import SessionValues
 from ...runtime.agent.tree import INNER
 from ...runtime.data.agent_input import AgentInput
@@ -64,7 +64,7 @@ def note_step(context: AgentContext, last_iteration: int | None) -> None:
     session, state, iteration = (
         context.session,
         context.state,
-        door_of(context).invocation.assignment.loop,
+        runtime_of(context).invocation.agent_call.loop,
     )
     plan, done = session.get("Plan", []), session.get("ExecutedSteps", [])
     noted = (
@@ -106,11 +106,11 @@ class _PlainRole(Agent):
         self.wrapped = agent
 
     async def _play(self, context: AgentContext, given: AgentInput | None) -> Outcome:
-        door = door_of(context)
-        inner = door.node.inner
+        runtime = runtime_of(context)
+        inner = runtime.node.inner
         assert inner is not None  # `wrapped` is set
-        invocation = door.invocation
-        outcome = await door.cast_node(
+        invocation = runtime.invocation
+        outcome = await runtime.cast_node(
             inner, invocation.run_path, invocation.lane, INNER, input=given
         )
         invocation.broke = invocation.broke or outcome.broke
@@ -161,11 +161,11 @@ class PlainReplanner(_PlainRole):
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         note_step(context, self.last_iteration)
-        door = door_of(context)
-        last = door.invocation.assignment.loop == self.last_iteration
+        runtime = runtime_of(context)
+        last = runtime.invocation.agent_call.loop == self.last_iteration
         asked = f"{situation(context.session)}\n\n{_LAST if last else _ANSWER}"
         outcome = await self._play(context, AgentInput((Message.user(asked),), input.streaming))
-        if not outcome.finished or door.invocation.broke:
+        if not outcome.finished or runtime.invocation.broke:
             return  # broke the loop itself, now or before the run was resumed
         text = "" if outcome.message is None else outcome.message.text
         answer, steps = read_answer(text)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from types import MappingProxyType
 from typing import Any, Final, Literal, Self, TypeGuard, Unpack
 
-from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.context import AgentContext, runtime_of
 from ...runtime.agent.tree import Node
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message
@@ -100,14 +100,14 @@ class _Forced(Agent):
         request = ModelRequest(
             (Message.system(self.instruction), *messages), tools, choice, self.settings
         )
-        door = door_of(context)
+        runtime = runtime_of(context)
         if context.run.stopping is not None:
-            await door.pause()
-        door.invocation.busy += 1
+            await runtime.pause()
+        runtime.invocation.busy += 1
         try:
             reply = await answer_of(context.run.model_for_run(self.model), request)
         finally:
-            door.invocation.busy -= 1
+            runtime.invocation.busy -= 1
         try:
             name, arguments = self._called(reply, tools, context)
         except ModelBehaviorError:
@@ -170,7 +170,7 @@ def _as_json(value: dict[str, object]) -> str:
 
 class _Planner(_Forced):
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
-        session, said = context.session, door_of(context).invocation.messages
+        session, said = context.session, runtime_of(context).invocation.messages
         if not said:  # otherwise the plan was made before the run was resumed
             session.update(UserInput=list(input.messages), ExecutedSteps=[])
             _, plan = await self._ask(context, input.messages, (_PLAN,))
@@ -188,12 +188,16 @@ class _Replanner(_Forced):
     last_iteration: int | None = None
 
     async def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
-        session, state, said = context.session, context.state, door_of(context).invocation.messages
+        session, state, said = (
+            context.session,
+            context.state,
+            runtime_of(context).invocation.messages,
+        )
         if not said and "response" not in state:
             note_step(context, self.last_iteration)
             last = (
                 self.last_iteration is not None
-                and door_of(context).invocation.assignment.loop == self.last_iteration
+                and runtime_of(context).invocation.agent_call.loop == self.last_iteration
             )
             asked = situation(session)
             if last:

@@ -30,7 +30,7 @@ from ...runtime.a2a import (
 )
 from ...runtime.a2a.data.message import as_message
 from ...runtime.a2a.errors import one_line
-from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.context import AgentContext, runtime_of
 from ...runtime.clock import Deadline
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.events import AgentEvent
@@ -60,7 +60,7 @@ class RemoteRun:
         self._agent = agent
         self._input = given
         self._context = context
-        self._door = door_of(context)
+        self._door = runtime_of(context)
         self._notes = TaskNotes(self._door)
         self._who = f"the remote agent {agent.name!r}"
         self._limits = agent.limits

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...runtime.agent.door import AgentDoor
+from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.data.chat import new_id
 
 __all__ = ["TaskNotes"]
@@ -22,7 +22,7 @@ class TaskNotes:
     A change is written with the next record of the invocation. `save` waits for the record.
     """
 
-    def __init__(self, door: AgentDoor) -> None:
+    def __init__(self, door: AgentRuntime) -> None:
         self._door = door
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from ...runtime.agent.context import AgentContext, door_of
+from ...runtime.agent.context import AgentContext, runtime_of
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.chat import Message, MessageDelta, ToolCall
 from ...runtime.data.events import AgentEvent
@@ -29,7 +29,7 @@ class StartAgent(Definition):
         swarm_call: SwarmCall = context.options[SWARM_CALL]
         if swarm_call.agent:
             yield AgentEvent.of(
-                action=door_of(context).hand_over(
+                action=runtime_of(context).hand_over(
                     SwarmAgent(swarm_call.agent, swarm_call.agent.name), input
                 )
             )
@@ -68,7 +68,7 @@ class SwarmAgent(Definition):
             if response.agent:
                 swarm_call.agent = response.agent
                 yield AgentEvent.of(
-                    action=door_of(context).hand_over(
+                    action=runtime_of(context).hand_over(
                         SwarmAgent(response.agent, self.sender), input
                     )
                 )

@@ -7,7 +7,7 @@ Each module imports only from those listed above it:
     function_schema   arguments: their schema, and the validation of a call
     attempt           whether anything still waits for one attempt at a call
     call_key          the idempotency key of a call
-    call_door         one call of a tool, from the side of the agent that makes it
+    tool_call_state         one call of a tool, from the side of the agent that makes it
     tool_context      the context that a tool receives
     tool_guardrail    checks of a call or its result, which may refuse
     tool              the tools of an agent; a plain def in a worker thread, from `runtime/system/`

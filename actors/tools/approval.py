@@ -15,7 +15,7 @@ from ...runtime.errors import ToolError
 from ...runtime.log import loggers
 from ...runtime.maybe_await import maybe_await
 from .tool import Tool
-from .tool_context import ToolContext, call_door_of
+from .tool_context import ToolContext, call_state_of
 
 __all__ = [
     "ApprovalRequest",
@@ -121,10 +121,10 @@ async def approved(context: ToolContext, tool: Tool, call: ToolCall) -> ToolCall
     """
     if not tool.needs_approval:
         return call
-    door = call_door_of(context)
-    if not door.was_approved and not await needs_approval(tool, context, call):
+    runtime = call_state_of(context)
+    if not runtime.was_approved and not await needs_approval(tool, context, call):
         return call
-    answer = door.approval(
+    answer = runtime.approval(
         OriginalApprovalRequest(call.name, call.arguments, tool.origin)
         if tool.origin
         else ApprovalRequest(call.name, call.arguments)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...runtime.agent.door import AgentDoor
+from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.clock import Deadline
 
 __all__ = ["Attempt"]
@@ -49,7 +49,7 @@ class Attempt:
         for event in self._events:
             event.set()
 
-    async def in_thread(self, door: AgentDoor, tool: str, function: Callable[[], T]) -> T:
+    async def in_thread(self, runtime: AgentRuntime, tool: str, function: Callable[[], T]) -> T:
         """Call a function in a worker thread."""
         deadline = self.deadline
         at_work = False
@@ -65,7 +65,7 @@ class Attempt:
         if deadline is not None:
             deadline.stop()  # while the call waits for a thread
         try:
-            return await door.run_tool(work, tool, None if deadline is None else deadline.start)
+            return await runtime.run_tool(work, tool, None if deadline is None else deadline.start)
         except asyncio.CancelledError:
             self.left_at_work = at_work
             raise

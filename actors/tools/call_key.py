@@ -33,18 +33,18 @@ def key_of(run_id: str, invocation: Invocation, call: ToolCall) -> str:
 def _place_of(invocation: Invocation) -> list[list[Any]]:
     """Return the path from the root of the run to an invocation.
 
-    Each assignment contributes its key in its parent, its number of transfers, and the last target.
+    Each agent call contributes its key in its parent, its number of transfers, and the last target.
     """
     place: list[list[Any]] = []
     at: Invocation | None = invocation
     while at is not None:
-        assignment, parent = at.assignment, at.assignment.parent
-        cast: list[Any] = [assignment.cast_key]
-        if parent is not None and assignment.tool is not None:
+        agent_call, parent = at.agent_call, at.agent_call.parent
+        cast: list[Any] = [agent_call.cast_key]
+        if parent is not None and agent_call.tool is not None:
             # The key of an agent run by a tool starts with the call's id, which the provider
             # assigns.
-            number = str(assignment.cast_key).rpartition("#")[2]
-            cast = ["tool", number, *_identity_of(parent, assignment.tool.call_id, None)]
+            number = str(agent_call.cast_key).rpartition("#")[2]
+            cast = ["tool", number, *_identity_of(parent, agent_call.tool.call_id, None)]
         place.append([cast, len(at.names), names_of(at.names)[-1]])
         at = parent
     place.reverse()

@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from ...runtime.agent.door import AgentDoor
+from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.agent.options import ToolOptions
 from ...runtime.agent.run_context import RunContext
 from ...runtime.agent.session_values import SessionValues
 from ...runtime.data.chat import ToolCall, new_id
 from ...runtime.data.events import Action, AgentEvent
 from ...runtime.data.interrupt import Answer, InterruptContext, Pending
-from .call_door import CallDoor, ToolInterrupted
+from .tool_call_state import ToolCallState, ToolInterrupted
 from .tool_context import ToolContext
 
 __all__ = ["ToolContextDouble", "tool_context"]
@@ -55,7 +55,7 @@ class _Agent:
         return await asyncio.to_thread(work)
 
 
-class _Door(CallDoor):
+class _Door(ToolCallState):
     """Records the tool's events and questions, and answers from a list."""
 
     __slots__ = ("answers", "asked", "emitted")
@@ -63,7 +63,7 @@ class _Door(CallDoor):
     def __init__(
         self, agent: _Agent, call: ToolCall, answer: Answer | None, answers: Sequence[object]
     ) -> None:
-        super().__init__(cast("AgentDoor", agent), call, answer)
+        super().__init__(cast("AgentRuntime", agent), call, answer)
         self.answers = list(answers)
         self.asked: list[object] = []
         self.emitted: list[AgentEvent] = []
@@ -87,22 +87,22 @@ class ToolContextDouble(ToolContext):
 
     __slots__ = ()
 
-    _door: _Door
+    _call_state: _Door
 
     @property
     def emitted(self) -> list[AgentEvent]:
         """The events passed to `emit`."""
-        return self._door.emitted
+        return self._call_state.emitted
 
     @property
     def asked(self) -> list[object]:
         """The `info` of each `interrupt`."""
-        return self._door.asked
+        return self._call_state.asked
 
     @property
     def action(self) -> Action | None:
         """The last action passed to `send_action`."""
-        return self._door.action
+        return self._call_state.action
 
 
 def tool_context(

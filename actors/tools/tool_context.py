@@ -1,6 +1,6 @@
 """`ToolContext`, the object that a tool receives besides its arguments.
 
-It is the user's view of one call. Internal operations are in `CallDoor`.
+It is the user's view of one call. Internal operations are in `ToolCallState`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ...runtime.agent.session_values import SessionValues
 from ...runtime.data.events import Action, AgentEvent
 from ...runtime.data.run_path import names_of
 from .attempt import Attempt
-from .call_door import CallDoor
+from .tool_call_state import ToolCallState
 
-__all__ = ["ToolContext", "attempt_of", "call_door_of"]
+__all__ = ["ToolContext", "attempt_of", "call_state_of"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,10 +30,10 @@ class ToolContext:
     A parameter annotated with it receives it, and is not in the schema.
     """
 
-    __slots__ = ("_attempt", "_door")
+    __slots__ = ("_attempt", "_call_state")
 
-    def __init__(self, door: CallDoor) -> None:
-        self._door = door
+    def __init__(self, call_state: ToolCallState) -> None:
+        self._call_state = call_state
         self._attempt = Attempt()
 
     # --- the call and its run ---
@@ -41,7 +41,7 @@ class ToolContext:
     @property
     def session(self) -> SessionValues:
         """The values that all agents of the run share."""
-        return self._door.agent.run.session
+        return self._call_state.agent.run.session
 
     @property
     def run(self) -> RunContext:
@@ -49,34 +49,34 @@ class ToolContext:
 
         `run.context` is the object passed to `Runner.run(context=...)`.
         """
-        return self._door.agent.run
+        return self._call_state.agent.run
 
     @property
     def run_id(self) -> str:
-        return self._door.agent.run.run_id
+        return self._call_state.agent.run.run_id
 
     @property
     def agent_name(self) -> str:
         """The name of the agent that makes the call."""
-        return self._door.agent.agent_name
+        return self._call_state.agent.agent_name
 
     @property
     def run_path(self) -> tuple[str, ...]:
         """The names of the agents on the path to this call, ending with the calling agent."""
-        return names_of(self._door.agent.invocation.run_path)
+        return names_of(self._call_state.agent.invocation.run_path)
 
     @property
     def tool_name(self) -> str:
-        return self._door.call.name
+        return self._call_state.call.name
 
     @property
     def call_id(self) -> str:
-        return self._door.call.id
+        return self._call_state.call.id
 
     @property
     def arguments(self) -> str:
         """The arguments as the model sent them: JSON text."""
-        return self._door.call.arguments
+        return self._call_state.call.arguments
 
     @property
     def idempotency_key(self) -> str:
@@ -88,7 +88,7 @@ class ToolContext:
         It is computed from the run's id, the agent's place in the run, the tool, the arguments as
         the model sent them, and the number of equal calls before it.
         """
-        return self._door.idempotency_key
+        return self._call_state.idempotency_key
 
     @property
     def fence(self) -> int:
@@ -97,32 +97,34 @@ class ToolContext:
         A service that has seen a larger token refuses requests with this one. 0 means that no other
         process can take the run.
         """
-        lease = self._door.agent.run.lease
+        lease = self._call_state.agent.run.lease
         return 0 if lease is None else lease.fence
 
     @property
     def options(self) -> Mapping[str, Any]:
         """The `ToolOptions` of this run for this tool."""
-        door = self._door
-        return tool_options(door.agent.options, door.agent.agent_name, door.call.name)
+        call_state = self._call_state
+        return tool_options(
+            call_state.agent.options, call_state.agent.agent_name, call_state.call.name
+        )
 
     # --- interrupts ---
 
     @property
     def interrupt_state(self) -> Any:
         """The value of `interrupt(state=...)` at the last interrupt of the call."""
-        answer = self._door.answer
+        answer = self._call_state.answer
         return None if answer is None else answer.pending.state
 
     @property
     def is_resume(self) -> bool:
         """Whether the call was interrupted before."""
-        return self._door.answer is not None
+        return self._call_state.answer is not None
 
     @property
     def is_resume_target(self) -> bool:
         """Whether the run was resumed for this very call."""
-        answer = self._door.answer
+        answer = self._call_state.answer
         return answer is not None and answer.is_target
 
     def interrupt(self, info: object = None, *, state: object = None) -> Any:
@@ -132,7 +134,7 @@ class ToolContext:
 
         A tool may ask several questions: each call of this method returns its own answer.
         """
-        return self._door.interrupt(info, state)
+        return self._call_state.interrupt(info, state)
 
     # --- cancellation ---
 
@@ -155,7 +157,7 @@ class ToolContext:
 
         The actions are `Exit()`, `BreakLoop()`, `TransferToAgent(...)` and `CustomAction(...)`.
         """
-        self._door.send_action(action)
+        self._call_state.send_action(action)
 
     def emit(self, event: AgentEvent) -> None:
         """Have an event shown now, before this call's own event.
@@ -163,7 +165,7 @@ class ToolContext:
         Any thread may call this. If the consumer is slow, a thread waits here; a coroutine gets an
         error.
         """
-        self._door.emit(event)
+        self._call_state.emit(event)
 
     async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
         """Do something once in this call; return the recorded result if it is repeated.
@@ -172,20 +174,22 @@ class ToolContext:
         step within the call. With `durability="step"` the result is in the journal when this
         returns.
         """
-        door = self._door
-        return await door.agent.step(f"{door.call.name} {door.call.id}: {name}", make)
+        call_state = self._call_state
+        return await call_state.agent.step(
+            f"{call_state.call.name} {call_state.call.id}: {name}", make
+        )
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking function in a worker thread, with this call's context variables."""
-        door = self._door
+        call_state = self._call_state
         return await self._attempt.in_thread(
-            door.agent, door.call.name, partial(function, *args, **kwargs)
+            call_state.agent, call_state.call.name, partial(function, *args, **kwargs)
         )
 
 
-def call_door_of(context: ToolContext) -> CallDoor:
-    """Return the `CallDoor` of a context. For this package only."""
-    return context._door
+def call_state_of(context: ToolContext) -> ToolCallState:
+    """Return the `ToolCallState` of a context. For this package only."""
+    return context._call_state
 
 
 def attempt_of(context: ToolContext) -> Attempt:

@@ -15,7 +15,7 @@ from typing import Final
 from ...runtime.data.chat import Message, Part, TextPart
 from ...runtime.data.events import AgentEvent
 from ...runtime.errors import ToolError
-from .tool_context import ToolContext, call_door_of
+from .tool_context import ToolContext, call_state_of
 
 __all__ = ["result_of", "tool_content"]
 
@@ -38,7 +38,7 @@ async def _joined(context: ToolContext, pieces: AsyncGenerator[object, None]) ->
 
     Returns the joined text of all parts if they are strings, or else the last one.
     """
-    agent = call_door_of(context).agent
+    agent = call_state_of(context).agent
     texts: list[str] | None = []
     last: object = None
     async with aclosing(pieces):

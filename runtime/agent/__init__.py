@@ -14,10 +14,10 @@ modules above it:
     override        the models and tools that a test replaces
     run_context     the facts of a run that every agent in it may see
     run_messages    the messages between the actors of a run
-    invocation      one invocation of an agent, and the assignments that it holds, as data
-    input_window    the part of the conversation that an invocation receives
+    invocation      one invocation of an agent, and the agent calls that it holds, as data
+    input_range    the part of the conversation that an invocation receives
     run_state       the current state of a run, as data
-    door            the run's interface for the agents of this library
-    context         a user's view of an invocation, with access to the door
+    agent_runtime   the run's interface for the agents of this library
+    context         a user's view of an invocation, with access to the runtime
     agent_actor     the actor of one invocation
 """

@@ -24,18 +24,18 @@ from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
 from ..data.outcome import CANCELLED, FINISHED, Outcome
 from ..errors import UsageError
 from ..log import loggers, work_as
+from .agent_runtime import ASKED_BEHIND, AgentRuntime
 from .context import AgentContext, ResumeInfo
-from .door import ASKED_BEHIND, AgentDoor
 from .hooks import call_hooks
-from .input_window import read_window
-from .invocation import Assignment
+from .input_range import read_window
+from .invocation import AgentCall
 from .run_messages import AgentEnded, Emitted, TellsLast
 from .tree import Definition
 
 __all__ = ["AgentActor"]
 
 
-class AgentActor(AgentDoor):
+class AgentActor(AgentRuntime):
     """One invocation of one agent."""
 
     __when_slow__: ClassVar[str] = (
@@ -71,7 +71,7 @@ class AgentActor(AgentDoor):
                     stream = _events_of(agent, self.input, context)
                     if isinstance(stream, TellsLast):
                         # Callers that wait for its end, and hooks, must find its last message.
-                        tells_last = not hooked and invocation.assignment.parent is None
+                        tells_last = not hooked and invocation.agent_call.parent is None
                         # Inline: another coroutine would add a frame for each waiting agent.
                         while (event := await stream.next_event()) is not None:
                             await self.emit(event, is_last=tells_last and stream.is_last)
@@ -164,11 +164,11 @@ class AgentActor(AgentDoor):
         asked = {*(invocation.answers or ())} - {
             None
         }  # its own answers may come from before the transfer
-        assignments = (invocation.assignments or {}).values()
+        agent_calls = (invocation.agent_calls or {}).values()
         return (
             bool(asked)
             or ASKED_BEHIND in (invocation.notes or ())
-            or any(isinstance(assignment, Assignment) for assignment in assignments)
+            or any(isinstance(agent_call, AgentCall) for agent_call in agent_calls)
         )
 
     def _is_cancelled(self) -> bool:
@@ -193,8 +193,8 @@ class AgentActor(AgentDoor):
                 await call_hooks(
                     (), agent.hooks, "on_transfer", None, self.run, agent, source.agent
                 )
-        if invocation.assignment.parent is None and source is None:
-            await self.call_hooks("on_run_start", invocation.assignment.dialogue.input)
+        if invocation.agent_call.parent is None and source is None:
+            await self.call_hooks("on_run_start", invocation.agent_call.conversation.input)
         await self.call_hooks("on_agent_start", agent, agent_name="on_start")
 
     async def _fail(self, error: Exception) -> Outcome:

@@ -1,7 +1,7 @@
 """The context that an agent's `run` receives with its input.
 
-`AgentContext` is a user's view of one invocation. `AgentDoor` has the operations for this library's
-own agents only.
+`AgentContext` is a user's view of one invocation. `AgentRuntime` has the operations for this
+library's own agents only.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ..data.agent_input import AgentInput
 from ..data.events import AgentEvent, Interrupted
 from ..data.outcome import Outcome
 from ..data.run_path import names_of
-from .door import AgentDoor
+from .agent_runtime import AgentRuntime
 from .options import agent_options
 from .run_context import RunContext
 from .session_values import SessionValues
 from .tree import Definition
 
-__all__ = ["AgentContext", "ResumeInfo", "door_of"]
+__all__ = ["AgentContext", "ResumeInfo", "runtime_of"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,10 +42,10 @@ class ResumeInfo:
 class AgentContext:
     """One invocation of an agent, from the agent's side."""
 
-    __slots__ = ("_door", "resume")
+    __slots__ = ("_runtime", "resume")
 
-    def __init__(self, door: AgentDoor) -> None:
-        self._door = door
+    def __init__(self, runtime: AgentRuntime) -> None:
+        self._runtime = runtime
         self.resume: ResumeInfo | None = None
         """Set when the agent resumes after an interrupt, its own or one of an agent that it called.
         """
@@ -58,7 +58,7 @@ class AgentContext:
     @property
     def session(self) -> SessionValues:
         """The values that all agents of the run share."""
-        return self._door.run.session
+        return self._runtime.run.session
 
     @property
     def run(self) -> RunContext:
@@ -66,28 +66,28 @@ class AgentContext:
 
         `run.context` is the object passed to `Runner.run(context=...)`.
         """
-        return self._door.run
+        return self._runtime.run
 
     @property
     def run_id(self) -> str:
-        return self._door.run.run_id
+        return self._runtime.run.run_id
 
     @property
     def session_id(self) -> str | None:
-        return self._door.run.session_id
+        return self._runtime.run.session_id
 
     @property
     def invocation_id(self) -> str:
-        return self._door.invocation.id
+        return self._runtime.invocation.id
 
     @property
     def run_path(self) -> tuple[str, ...]:
         """The names of the agents that led here; this agent's name is last."""
-        return names_of(self._door.invocation.run_path)
+        return names_of(self._runtime.invocation.run_path)
 
     @property
     def agent_name(self) -> str:
-        return self._door.agent_name
+        return self._runtime.agent_name
 
     @property
     def fence(self) -> int:
@@ -96,13 +96,13 @@ class AgentContext:
         A service that has seen a larger token must refuse requests with a smaller one. 0: no other
         process can claim the run.
         """
-        lease = self._door.run.lease
+        lease = self._runtime.run.lease
         return 0 if lease is None else lease.fence
 
     @property
     def options(self) -> Mapping[str, Any]:
         """The options that this run passed to this agent."""
-        return agent_options(self._door.options, self._door.agent_name)
+        return agent_options(self._runtime.options, self._runtime.agent_name)
 
     @property
     def state(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class AgentContext:
 
         Values must be msgpack-encodable, as it is part of the checkpoint.
         """
-        return self._door.state
+        return self._runtime.state
 
     # --- operations ---
 
@@ -119,7 +119,7 @@ class AgentContext:
 
         Yield it, then return from the generator.
         """
-        return AgentEvent.of(action=Interrupted((self._door.note_interrupt(info, state),)))
+        return AgentEvent.of(action=Interrupted((self._runtime.note_interrupt(info, state),)))
 
     async def cast(self, agent: Definition, input: AgentInput | None = None) -> Outcome:  # noqa: A002 -- the contract's
         """Run another agent as a child of this one, and return its outcome.
@@ -130,17 +130,17 @@ class AgentContext:
         run resumes after an interrupt or a crash, a child that had ended does not run again, as
         long as `state` is the same as when it was called.
         """
-        return await self._door.cast(agent, input)
+        return await self._runtime.cast(agent, input)
 
     async def step(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
         """Run `make` once in this invocation; after a restart, return its first result."""
-        return await self._door.step(name, make)
+        return await self._runtime.step(name, make)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking function in one of the system's worker threads."""
-        return await self._door.run_blocking(function, *args, **kwargs)
+        return await self._runtime.run_blocking(function, *args, **kwargs)
 
 
-def door_of(context: AgentContext) -> AgentDoor:
+def runtime_of(context: AgentContext) -> AgentRuntime:
     """Return the interface behind a context. Only for the agents of this library."""
-    return context._door
+    return context._runtime

@@ -4,9 +4,9 @@ A fresh start, a restart after a failure and a resume differ only in this data. 
 writes it, except `state`, which belongs to the agent. The only message sent from here reports that
 the invocation's actor has ended.
 
-Invocations and assignments form a tree. An assignment belongs to the invocation that requested it,
+Invocations and agent calls form a tree. An agent call belongs to the invocation that requested it,
 and refers to the invocation that holds it now. An invocation without an actor is dormant: it was
-interrupted, or was restored from storage. It continues when its assignment is requested again.
+interrupted, or was restored from storage. It continues when its agent call is requested again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..data.outcome import Outcome
 from ..data.run_path import Path, extended, names_of
 from ..errors import ActorDeadError, CheckpointError
 from .history import Lane
-from .input_window import InputWindow
+from .input_range import InputRange
 from .run_messages import CastReply, Crashed
 from .tree import INNER, Node
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from ..actor.cell import Cell
 
 __all__ = [
-    "Assignment",
+    "AgentCall",
     "CastKey",
-    "Dialogue",
+    "Conversation",
     "Following",
     "Invocation",
     "InvocationPhase",
@@ -46,11 +46,11 @@ __all__ = [
 ]
 
 CastKey: TypeAlias = int | str
-"""Distinguishes the assignments of one invocation: a position, or a name."""
+"""Distinguishes the agent calls of one invocation: a position, or a name."""
 
 
 class Following(NamedTuple):
-    """The agent that takes over an assignment, and its input."""
+    """The agent that takes over an agent call, and its input."""
 
     node: Node
     input: AgentInput
@@ -65,7 +65,7 @@ class InvocationPhase(Enum):
     DORMANT = "dormant"
     """It has no actor: it has not started, waits for an answer, or was restored from storage.
 
-    It continues when its assignment is requested.
+    It continues when its agent call is requested.
     """
     AT_WORK = "at work"
     """Its actor is running."""
@@ -91,7 +91,7 @@ The last ones are listed. The address has all of them.
 """
 
 
-class Dialogue:
+class Conversation:
     """A conversation: the run's own, or that of an agent called as a tool.
 
     Exits, transfers and breaks stay inside.
@@ -106,7 +106,7 @@ class Dialogue:
         self.recorded = recorded  # True if it is the run's own conversation
 
 
-class Assignment:
+class AgentCall:
     """One request to run an agent.
 
     The requested agent holds it, then the agents that it transfers to. The caller receives the
@@ -116,7 +116,7 @@ class Assignment:
     __slots__ = (
         "broke",
         "cast_key",
-        "dialogue",
+        "conversation",
         "forgotten",
         "future",
         "holder",
@@ -130,14 +130,14 @@ class Assignment:
         self,
         parent: Invocation | None,
         cast_key: CastKey,
-        dialogue: Dialogue,
+        conversation: Conversation,
         tool: AddressStep | None = None,
         loop: int | None = None,
         future: CastReply | None = None,
     ) -> None:
         self.parent = parent
         self.cast_key = cast_key
-        self.dialogue = dialogue
+        self.conversation = conversation
         self.tool = tool  # the tool call, if the agent is called as a tool
         self.loop = loop  # iteration of the nearest enclosing loop; None outside of a loop
         self.future = future  # receives the outcome; None for the root of the run
@@ -148,7 +148,7 @@ class Assignment:
 
     @property
     def address(self) -> Address:
-        """The assignment's place in the tree."""
+        """The agent call's place in the tree."""
         parent = self.parent
         if parent is None:
             return ()
@@ -174,7 +174,7 @@ class Invocation:
     busy: int = 0
     """The number of its running model and tool calls."""
     playing: int = 0
-    """The number of its open assignments."""
+    """The number of its open agent calls."""
     is_cancelled: bool = False
     """True if the supervisor has ended it."""
     report: tuple[Outcome, str | None] | None = None
@@ -193,8 +193,8 @@ class Invocation:
     unnoted: tuple[str, ...] = ()
     """The names of steps that may be in no record yet."""
     last_message: Message | None = None
-    assignments: dict[CastKey, Assignment | Outcome] | None = None
-    """Its assignments, or their outcomes once known and possibly requested again."""
+    agent_calls: dict[CastKey, AgentCall | Outcome] | None = None
+    """Its agent calls, or their outcomes once known and possibly requested again."""
     lanes: list[Lane] | None = None
     """The lanes of its children, if each has one."""
     tree_path: tuple[str, ...] = ()
@@ -227,8 +227,8 @@ class Invocation:
         node: Node,
         run_path: Path,
         lane: Lane,
-        assignment: Assignment,
-        window: InputWindow,
+        agent_call: AgentCall,
+        window: InputRange,
         *,
         handed_over_by: Node | None = None,
     ) -> None:
@@ -239,10 +239,10 @@ class Invocation:
         self.window = window
         self.handed_over_by = handed_over_by
         self.messages: list[Message] = []  # its own, oldest first
-        self.assignment = assignment
-        assignment.holder = self
-        names = assignment.names
-        assignment.names = self.names = extended(names, node.name) if names else (node.name,)
+        self.agent_call = agent_call
+        agent_call.holder = self
+        names = agent_call.names
+        agent_call.names = self.names = extended(names, node.name) if names else (node.name,)
 
     @classmethod
     def restore(
@@ -252,8 +252,8 @@ class Invocation:
         tree_path: tuple[str, ...],
         run_path: Path,
         lane: Lane,
-        assignment: Assignment,
-        window: InputWindow,
+        agent_call: AgentCall,
+        window: InputRange,
     ) -> Invocation:
         """Restore an invocation from storage.
 
@@ -272,9 +272,9 @@ class Invocation:
         ]
         if made.messages:
             made.last_message = made.messages[-1]
-        made.assignment = assignment
-        assignment.holder = made
-        assignment.names = made.names = names
+        made.agent_call = agent_call
+        agent_call.holder = made
+        agent_call.names = made.names = names
         made.restored = True
         return made
 
@@ -314,19 +314,19 @@ class Invocation:
         return self.lanes
 
     def cast_key_of(self, agent: object, casts: dict[str, int], *, keeps: bool) -> CastKey:
-        """Return the key of an assignment: the agent, the state, and a count from `casts`."""
+        """Return the key of an agent call: the agent, the state, and a count from `casts`."""
         agent_name = getattr(agent, "name", None)
         state = f"{crc32(pack(self.state)):x}" if keeps and self.state else ""
         name = f"cast:{agent if agent_name is None else agent_name}:{state}"
         count = casts[name] = casts.get(name, 0) + 1
         cast_key = f"{name}:{count}"
-        if self.assignments and self.restored and cast_key not in self.assignments:
+        if self.agent_calls and self.restored and cast_key not in self.agent_calls:
             # The state may differ from the first time; a child that was running continues anyway.
-            for known, assignment in self.assignments.items():
+            for known, agent_call in self.agent_calls.items():
                 if (
-                    not isinstance(assignment, Outcome)
-                    and assignment.future is None
-                    and names_of(assignment.names)[0] == agent_name
+                    not isinstance(agent_call, Outcome)
+                    and agent_call.future is None
+                    and names_of(agent_call.names)[0] == agent_name
                 ):
                     return known
         return cast_key
@@ -359,7 +359,7 @@ class Invocation:
     @property
     def address(self) -> Address:
         """Its place in the tree, after the agents that handed off to it."""
-        return (*self.assignment.address, *(AddressStep("agent", name) for name in self.names))
+        return (*self.agent_call.address, *(AddressStep("agent", name) for name in self.names))
 
     def interrupted(
         self, info: Any, checkpoint_id: str | None, tool: AddressStep | None = None
@@ -379,8 +379,8 @@ class Invocation:
     def as_enclosing(self) -> InterruptContext:
         """Return this agent as a link of that chain."""
         info = getattr(self.node.agent, "interrupt_info", None)
-        parent = self.assignment.parent
-        if parent is not None and self.assignment.cast_key == INNER and len(self.names) == 1:
+        parent = self.agent_call.parent
+        if parent is not None and self.agent_call.cast_key == INNER and len(self.names) == 1:
             front = parent.as_enclosing()  # a wrapper has the same place, so the two are one link
             return front if info is None else front.replace(info=info)
         return InterruptContext(
@@ -389,17 +389,17 @@ class Invocation:
 
     def _around(self) -> InterruptContext | None:
         """Return the agents that handed off to it, and the context around the first of them."""
-        assignment, parent, first = self.assignment, self.assignment.parent, 1
+        agent_call, parent, first = self.agent_call, self.agent_call.parent, 1
         outer: InterruptContext | None = None
-        if parent is not None and assignment.tool is not None:
-            call_id = assignment.tool.call_id
+        if parent is not None and agent_call.tool is not None:
+            call_id = agent_call.tool.call_id
             outer = InterruptContext(
                 f"{parent.id}-{call_id}-encloses",
-                assignment.address,
+                agent_call.address,
                 is_root_cause=False,
                 parent=parent.as_enclosing(),
             )
-        elif parent is not None and assignment.cast_key == INNER:
+        elif parent is not None and agent_call.cast_key == INNER:
             outer, first = (
                 (parent.as_enclosing(), 2) if len(self.names) > 1 else (parent._around(), 1)
             )
@@ -424,11 +424,11 @@ def _copy(values: dict[str, Any] | None) -> dict[str, Any] | None:
     return values.copy()
 
 
-def walk(assignment: Assignment) -> Iterator[Invocation]:
-    """Yield the holder of the assignment and all invocations below it, parents first."""
-    invocation = assignment.holder
+def walk(agent_call: AgentCall) -> Iterator[Invocation]:
+    """Yield the holder of the agent call and all invocations below it, parents first."""
+    invocation = agent_call.holder
     if invocation is not None:
         yield invocation
-        for below in (invocation.assignments or {}).values():
-            if isinstance(below, Assignment):
+        for below in (invocation.agent_calls or {}).values():
+            if isinstance(below, AgentCall):
                 yield from walk(below)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from ..data.chat import Message, Usage
 from ..models import model_for_run
-from ..telemetry.watch import RunWatch
+from ..telemetry.run_telemetry import RunTelemetry
 from .history import HistoryPolicy, HistoryRewriter
 from .hooks import RunHooks
 from .options import Options
@@ -108,7 +108,7 @@ class RunContext:
         """The replacements made by a test."""
         self.context: Any = None
         """The user's own object, if one was passed."""
-        self.watch: RunWatch | None = None
+        self.watch: RunTelemetry | None = None
         """The observer of the run: spans, metrics, log records about starts and ends.
 
         None: nobody observes it.

@@ -18,7 +18,7 @@ from .history import Lane
 from .tree import Node
 
 if TYPE_CHECKING:
-    from .invocation import CastKey, Dialogue, Invocation
+    from .invocation import CastKey, Conversation, Invocation
 
 __all__ = [
     "LOST",
@@ -51,7 +51,7 @@ class Perform:
 
 
 class CastReply(Protocol):
-    """The receiver of an assignment's outcome: a future, or an equivalent."""
+    """The receiver of an agent call's outcome: a future, or an equivalent."""
 
     def done(self) -> bool: ...
     def set_result(self, outcome: Outcome, /) -> object: ...
@@ -113,7 +113,7 @@ class Cast:
     __slots__ = (
         "base",
         "cast_key",
-        "dialogue",
+        "conversation",
         "given",
         "lane",
         "loop",
@@ -135,7 +135,7 @@ class Cast:
         lane: Lane,
         given: AgentInput | None = None,
         loop: int | None = None,
-        dialogue: Dialogue | None = None,
+        conversation: Conversation | None = None,
         tool: Any = None,
         one_at_a_time: bool = False,
     ) -> None:
@@ -147,9 +147,9 @@ class Cast:
         self.lane = lane
         self.given = given
         self.loop = loop  # iteration, if the caller is a loop
-        self.dialogue = dialogue  # separate conversation, if the agent is called as a tool
+        self.conversation = conversation  # separate conversation, if the agent is called as a tool
         self.tool = tool  # address step of that tool call
-        # True if the caller no longer needs its earlier assignments.
+        # True if the caller no longer needs its earlier agent calls.
         self.one_at_a_time = one_at_a_time
 
 
@@ -286,7 +286,7 @@ LOST: Final = CancelRun(
 class CancelCast:
     """To the supervisor: the caller no longer waits for `reply`.
 
-    End everything that runs in that assignment, then set `gone`.
+    End everything that runs in that agent call, then set `gone`.
     """
 
     __slots__ = ("gone", "reply")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..data.agent_input import AgentInput
 from .history import Lane
-from .invocation import Assignment
+from .invocation import AgentCall
 from .run_context import RunContext
 
 __all__ = ["RunState"]
@@ -32,7 +32,7 @@ class RunState:
         self.context = context
         self.input = run_input
         self.lane = Lane()  # messages outside of any Parallel
-        self.root: Assignment | None = None  # None until an agent runs
+        self.root: AgentCall | None = None  # None until an agent runs
         self.seq = 0  # number of the last event that the consumer sees
         self.transfers = 0
         self.begins_with: str | None = None  # the agent that runs first; None: the root

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any, NamedTuple, Protocol
 
-__all__ = ["HostDoor", "HostGone", "Place", "Transport"]
+__all__ = ["HostEndpoint", "HostGone", "Place", "Transport"]
 
 
 class HostGone(Exception):
@@ -43,7 +43,7 @@ class Place(NamedTuple):
     """The environment that makes a new process the same program: packages, files, variables."""
 
 
-class HostDoor(Protocol):
+class HostEndpoint(Protocol):
     """The connection to one host, in whichever process. Failures raise `HostGone`."""
 
     @property
@@ -94,7 +94,7 @@ class Transport(Protocol):
         """Return the hosts of a cluster that have been started and not ended for good."""
         ...
 
-    def door(self, host: str) -> HostDoor: ...
+    def endpoint(self, host: str) -> HostEndpoint: ...
 
     async def start(self, host: str, spec: bytes, *, avoid: str = "") -> None:
         """Start a host, unless there is one of that name. Return before it is up.

@@ -144,7 +144,7 @@ class Answers:
             above: Invocation | None = invocation
             while above is not None:
                 above.resumed = True
-                above = above.assignment.parent
+                above = above.agent_call.parent
             invocation.pending = None
 
     def _answer(self, pending: Pending) -> Answer:

@@ -82,7 +82,7 @@ def find_nodes(root: Node, shape: Any, invocations: list[Invocation]) -> None:
         raise CheckpointError(msg)
     known = dict(_tree_paths(shape, ()))
     for invocation in invocations:
-        tree = root if invocation.assignment.parent is None else _tree_around(invocation)
+        tree = root if invocation.agent_call.parent is None else _tree_around(invocation)
         if tree is not None and _find(invocation, tree) and tree is root:
             _compare(invocation.node, known.get(tuple(invocation.tree_path)))
 
@@ -100,13 +100,13 @@ def find_below(tree: Node, invocations: list[Invocation]) -> None:
 
 def _tree_around(invocation: Invocation) -> Node | None:
     """Return the root of the tree to search; None if the caller provides the agent again."""
-    parent = invocation.assignment.parent
+    parent = invocation.agent_call.parent
     assert parent is not None
     if parent.node is None:
         return None
-    if invocation.assignment.dialogue is parent.assignment.dialogue:
+    if invocation.agent_call.conversation is parent.agent_call.conversation:
         return parent.node.root
-    tool = invocation.assignment.tool
+    tool = invocation.agent_call.tool
     tree: Node | None = (
         None if tool is None else parent.node.agent.tool_tree(parent.node, tool.name)
     )
@@ -124,10 +124,11 @@ def _find(invocation: Invocation, tree: Node) -> bool:
     """Give the invocation its place. Returns False if it was never in that tree."""
     node = tree.find(invocation.tree_path)
     if node is None:
-        parent = invocation.assignment.parent
+        parent = invocation.agent_call.parent
         # An agent that is called as a tool is in the tool's tree
         in_call = (
-            parent is not None and invocation.assignment.dialogue is not parent.assignment.dialogue
+            parent is not None
+            and invocation.agent_call.conversation is not parent.agent_call.conversation
         )
         if invocation.tree_path[0] != tree.name and not in_call and not _took_over(invocation):
             return False
@@ -145,7 +146,7 @@ def _took_over(invocation: Invocation) -> bool:
 
     Then it was in the tree too, or linked to it.
     """
-    parent, first = invocation.assignment.parent, names_of(invocation.names)[0]
+    parent, first = invocation.agent_call.parent, names_of(invocation.names)[0]
     if parent is None:
         return True
     node = parent.node

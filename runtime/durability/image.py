@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import Any, Final, get_args
 
 from ..agent.history import Entry, Lane
-from ..agent.input_window import InputWindow
-from ..agent.invocation import Assignment, Dialogue, Invocation, walk
+from ..agent.input_range import InputRange
+from ..agent.invocation import AgentCall, Conversation, Invocation, walk
 from ..agent.options import plain_options, restored_options
 from ..agent.run_context import RunContext
 from ..agent.run_state import RunState
@@ -182,7 +182,7 @@ def draw(
             lanes[lane.id] = lane
         outcomes = {
             cast_key: one
-            for cast_key, one in (invocation.assignments or {}).items()
+            for cast_key, one in (invocation.agent_calls or {}).items()
             if isinstance(one, Outcome)
         }
         if outcomes:
@@ -219,13 +219,13 @@ def row_of(entry: Entry, paths: PathTable) -> list[Any]:
 
 
 def frame_of(invocation: Invocation, paths: PathTable, *, apart: bool = False) -> dict[str, Any]:
-    """Return an invocation and its assignment, without those below. With `apart`, omit the fields
+    """Return an invocation and its agent call, without those below. With `apart`, omit the fields
     that a journal records separately.
     """
-    assignment, window = invocation.assignment, invocation.window
-    parent = assignment.parent
+    agent_call, window = invocation.agent_call, invocation.window
+    parent = agent_call.parent
     frame: dict[str, Any] = {
-        "slot": assignment.cast_key,
+        "slot": agent_call.cast_key,
         "names": paths.write(invocation.names),
         "place": [
             *(invocation.node.tree_path if invocation.node is not None else invocation.tree_path)
@@ -236,18 +236,18 @@ def frame_of(invocation: Invocation, paths: PathTable, *, apart: bool = False) -
     }
     if parent is not None:
         frame["in"] = parent.id
-        if assignment.dialogue is not parent.assignment.dialogue:
-            dialogue = assignment.dialogue
+        if agent_call.conversation is not parent.agent_call.conversation:
+            conversation = agent_call.conversation
             frame["scope"] = [
-                [*dialogue.input.messages],
-                dialogue.input.streaming,
-                dialogue.shown,
-                dialogue.last_message,
+                [*conversation.input.messages],
+                conversation.input.streaming,
+                conversation.shown,
+                conversation.last_message,
             ]
     places = (
-        ("loop", assignment.loop),
-        ("seat_broke", assignment.broke or None),
-        ("tool", assignment.tool),
+        ("loop", agent_call.loop),
+        ("seat_broke", agent_call.broke or None),
+        ("tool", agent_call.tool),
         ("apart", apart or None),
     )
     frame.update((name, value) for name, value in places if value is not None)
@@ -321,10 +321,10 @@ def _rebuild(image: dict[str, Any], state: RunState, paths: Mapping[int, Path]) 
     state.lane = lanes[""]
     frames: dict[str, dict[str, Any]] = image["frames"]
     built: dict[str, Invocation] = {}
-    dialogue = Dialogue(state.input, shown=True, recorded=True)
+    conversation = Conversation(state.input, shown=True, recorded=True)
     for invocation_id in frames:
-        _build(invocation_id, frames, built, lanes, paths, dialogue)
-    roots = [one for one in built.values() if one.assignment.parent is None]
+        _build(invocation_id, frames, built, lanes, paths, conversation)
+    roots = [one for one in built.values() if one.agent_call.parent is None]
     state.root = None
     stopped = (image.get("mark") or ("",))[0] in ("cancelled", "drained")
     if not frames and not state.lane.entries and (stopped or not state.seq):
@@ -332,11 +332,11 @@ def _rebuild(image: dict[str, Any], state: RunState, paths: Mapping[int, Path]) 
     if len(roots) != 1:
         msg = f"the checkpoint is damaged: it has {len(roots)} roots."
         raise CheckpointError(msg)
-    state.root = roots[0].assignment
+    state.root = roots[0].agent_call
     for invocation_id, outcomes in image["ended"].items():
-        assignments = built[invocation_id].assignments = built[invocation_id].assignments or {}
+        agent_calls = built[invocation_id].agent_calls = built[invocation_id].agent_calls or {}
         for cast_key, outcome in outcomes.items():
-            assignments[cast_key] = _outcome(outcome)
+            agent_calls[cast_key] = _outcome(outcome)
     for invocation_id, results in image["steps"].items():
         built[invocation_id].steps = dict(results)
 
@@ -370,7 +370,7 @@ def _build(
     built: dict[str, Invocation],
     lanes: dict[str, Lane],
     paths: Mapping[int, Path],
-    root_scope: Dialogue,
+    root_scope: Conversation,
 ) -> Invocation:
     """Build one invocation, after those above it."""
     line = {invocation_id: None}
@@ -391,27 +391,27 @@ def _build_one(
     built: dict[str, Invocation],
     lanes: dict[str, Lane],
     paths: Mapping[int, Path],
-    root_scope: Dialogue,
+    root_scope: Conversation,
 ) -> Invocation:
     above = frame.get("in")
     parent = None if above is None else built[above]
-    dialogue = root_scope if parent is None else parent.assignment.dialogue
+    conversation = root_scope if parent is None else parent.agent_call.conversation
     if "scope" in frame:
         messages, streaming, shown, last = frame["scope"]
-        dialogue = Dialogue(
+        conversation = Conversation(
             AgentInput(_messages(messages), bool(streaming)), shown=bool(shown), recorded=False
         )
-        dialogue.last_message = None if last is None else checked_message(last)
+        conversation.last_message = None if last is None else checked_message(last)
     tool, loop = frame.get("tool"), frame.get("loop")
     tool = None if tool is None else _typed(tool, AddressStep)
-    assignment = Assignment(
+    agent_call = AgentCall(
         parent,
         _typed(frame["slot"], int | str),
-        dialogue,
+        conversation,
         tool=tool,
         loop=None if loop is None else _count(loop),
     )
-    assignment.broke = bool(frame.get("seat_broke", False))
+    agent_call.broke = bool(frame.get("seat_broke", False))
     names, tree_path, path = (
         read_path(frame["names"], paths),
         read_names(frame["place"]),
@@ -423,7 +423,7 @@ def _build_one(
         tree_path,
         path,
         lanes[frame["lane"]],
-        assignment,
+        agent_call,
         _window(frame),
     )
     for name, kind in _KEPT.items():
@@ -439,14 +439,14 @@ def _build_one(
     if "lanes" in frame:
         invocation.lanes = [lanes[lane_id] for lane_id in frame["lanes"]]
     if parent is not None:
-        parent.assignments = parent.assignments or {}
-        parent.assignments[assignment.cast_key] = assignment
+        parent.agent_calls = parent.agent_calls or {}
+        parent.agent_calls[agent_call.cast_key] = agent_call
     return invocation
 
 
-def _window(frame: dict[str, Any]) -> InputWindow:
+def _window(frame: dict[str, Any]) -> InputRange:
     outright = frame.get("given")
-    return InputWindow(
+    return InputRange(
         _count(frame["since"]),
         None if outright is None else AgentInput(_messages(outright[0]), bool(outright[1])),
         _count(frame["told_from"]) if "told_from" in frame else None,

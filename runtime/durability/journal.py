@@ -132,7 +132,7 @@ class Journal:
         The frame is drawn immediately: by the time the record is made, its agent may be at its next
         step, which is in no record yet.
         """
-        if invocation.assignment.holder is not invocation:
+        if invocation.agent_call.holder is not invocation:
             return  # it has ended in the meantime
         for lane in (invocation.lane, *(invocation.lanes or ())):
             if lane.id not in self._lanes:
@@ -194,16 +194,17 @@ class Journal:
             self._untouched = invocation
             return
         self.touch(invocation)
-        dialogue, assignment = invocation.assignment.dialogue, invocation.assignment
-        if said and not dialogue.recorded:
+        conversation, agent_call = invocation.agent_call.conversation, invocation.agent_call
+        if said and not conversation.recorded:
             # The last message of a conversation is its result, and is stored with the agent that
             # started the conversation.
             while (
-                assignment.parent is not None and assignment.parent.assignment.dialogue is dialogue
+                agent_call.parent is not None
+                and agent_call.parent.agent_call.conversation is conversation
             ):
-                assignment = assignment.parent.assignment
-            if assignment.holder is not None and assignment.holder is not invocation:
-                self.touch(assignment.holder)
+                agent_call = agent_call.parent.agent_call
+            if agent_call.holder is not None and agent_call.holder is not invocation:
+                self.touch(agent_call.holder)
 
     def _note_paths(self) -> None:
         """Record the new path rows, which the following changes refer to."""
@@ -221,7 +222,7 @@ class Journal:
         )
 
     def gone(self, invocation: Invocation) -> None:
-        """Record that an agent has left its assignment."""
+        """Record that an agent has left its agent call."""
         for name in APART:
             self._waits.pop((invocation.id, name), None)
         if self._frames.pop(invocation.id, None) is not None:

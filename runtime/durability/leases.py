@@ -24,7 +24,7 @@ from ..log import loggers
 from ..stores.writes import Claim, Write
 from .lease import Lease, LeaseState
 from .store_access import StoreAccess
-from .store_owner import Debt, StoreOwner
+from .store_owner import PendingRelease, StoreOwner
 from .wanted import look_for_others
 
 if TYPE_CHECKING:
@@ -411,7 +411,9 @@ class SystemLeases:
             lease.asking.cancel()
         # Otherwise everything it had in the store is free by now.
         if not is_left or self._by_store.get(lease.owner.access) is lease.owner:
-            lease.owner.owed[lease.key] = Debt(None, () if lease.undo is None else lease.undo())
+            lease.owner.owed[lease.key] = PendingRelease(
+                None, () if lease.undo is None else lease.undo()
+            )
             self._set_renew_timer()
         return not is_left  # otherwise its owner returns it on exit
 

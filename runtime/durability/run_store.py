@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..agent.run_messages import CancelRun
     from ..agent.run_state import RunState
     from ..clock import Clock
-    from ..telemetry.watch import RunWatch
+    from ..telemetry.run_telemetry import RunTelemetry
 
 __all__ = ["RunStore"]
 
@@ -98,7 +98,7 @@ class RunStore:
         self._stop: Callable[[CancelRun], object] | None = None
         self.held: Lease | None = None  # while this process has the run
         self.clock: Clock | None = None  # the clock of the system that has taken it
-        self.watch: RunWatch | None = None  # observes the run
+        self.watch: RunTelemetry | None = None  # observes the run
 
     @property
     def segments(self) -> Segments:
@@ -724,7 +724,7 @@ class RunStore:
         return self.held is not None or self.row.is_open
 
 
-async def _timed(watch: RunWatch, writing: Coroutine[Any, Any, None]) -> None:
+async def _timed(watch: RunTelemetry, writing: Coroutine[Any, Any, None]) -> None:
     began = perf_counter()
     await writing
     watch.store_wrote(perf_counter() - began)

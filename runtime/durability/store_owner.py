@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .lease import Lease
     from .store_access import StoreAccess
 
-__all__ = ["Debt", "StoreOwner", "is_gone"]
+__all__ = ["PendingRelease", "StoreOwner", "is_gone"]
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ _NAMES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Debt:
+class PendingRelease:
     """A claim that is still to be returned."""
 
     claim: Claim | None
@@ -110,7 +110,7 @@ class StoreOwner:
         self.life = 0
         self.by_key: dict[str, Lease] = {}  # leases that the system has, takes, or returns
         self.waiting: dict[str, deque[Lease]] = {}  # waiting for one of those, the next one first
-        self.owed: dict[str, Debt] = {}  # claims that could not be returned yet
+        self.owed: dict[str, PendingRelease] = {}  # claims that could not be returned yet
         self.tasks: set[asyncio.Task[None]] = set()  # tasks that wait for the store
         # Whether nothing was taken since the last idle check.
         self.is_idle = False
@@ -276,7 +276,7 @@ class StoreOwner:
 
     def owe(self, key: str, claim: Claim | None, writes: Sequence[Write] = ()) -> None:
         """Schedule the return of a claim, with its writes."""
-        self.owed[key] = Debt(claim, writes=writes)
+        self.owed[key] = PendingRelease(claim, writes=writes)
 
     async def pay_all(self, *, but_those_under_way: bool = False) -> None:
         for key, debt in list(self.owed.items()):
@@ -290,7 +290,7 @@ class StoreOwner:
             async with debt.paying:
                 await self._pay(key, debt)
 
-    async def _pay(self, key: str, debt: Debt) -> None:
+    async def _pay(self, key: str, debt: PendingRelease) -> None:
         if debt.claim is None and self._is_due(key, debt):
             # The owner may have a new name that the store does not know yet, and that cannot claim
             # anything.
@@ -311,7 +311,7 @@ class StoreOwner:
         if self.owed.get(key) is debt:
             self.owed.pop(key, None)
 
-    def _is_due(self, key: str, debt: Debt) -> bool:
+    def _is_due(self, key: str, debt: PendingRelease) -> bool:
         return self.owed.get(key) is debt and key not in self.by_key
 
     async def _undo(self, claim: Claim, undo: Sequence[Write]) -> bool:

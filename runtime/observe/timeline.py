@@ -18,7 +18,7 @@ from ..data.run_result import RunResult, RunStatus
 from ..errors import UsageError
 from ..run.kept.kept_life import KeptEvent, KeptLife, KeptMark
 from ..run.run import Run, seen_of
-from ..system.loop_door import LoopDoor, refuse_on_a_loop
+from ..system.loop_bridge import LoopBridge, refuse_on_a_loop
 from ..system.system import ActorSystem
 from .timeline_axis import duration_text
 from .timeline_html import html_of
@@ -193,7 +193,7 @@ def _from_store(run_id: str, runner: LooksAtRuns | None) -> Timeline:
         raise UsageError(msg)
     call = f"timeline({run_id!r}, runner=...)"
     refuse_on_a_loop(call, instead)
-    found = LoopDoor(runner.choose_system(), "timeline()").block(
+    found = LoopBridge(runner.choose_system(), "timeline()").block(
         partial(runner.timeline, run_id), call, instead
     )
     assert found is not None

@@ -8,11 +8,11 @@ agents' own code runs in the actors of `agent/`. Each module imports only from t
     run_options     the types of a run's options
     stream          the bounded buffer between a run and its consumer
     watched_system  one actor system, as the metrics see it
-    run_record      the known facts of a run, shared by its supervisor and its `Run`
+    run_progress      the known facts of a run, shared by its supervisor and its `Run`
     event_log       the order of events: stamped, recorded, stored, shown
     cancellation    ending a run early: immediately or at a safe point
     casting         which agents run, in which roles, and who follows a transfer
-    last_words      the final work for a run: hooks, the store, the session
+    finish          the final work for a run: hooks, the store, the session
     follow          following a run from outside: a package
     opening         where a run starts from
     run_supervisor  the single writer: an actor

@@ -16,18 +16,18 @@ from ..clock import Clock, Timer
 from ..data.interrupt import InterruptContext
 from ..errors import ActorDeadError
 from .phase import Ownership, RunPhase
-from .run_record import RunRecord
+from .run_progress import RunProgress
 
 if TYPE_CHECKING:
     import asyncio
 
     from ..actor.cell import Cell
-    from ..agent.invocation import Assignment, Invocation
+    from ..agent.invocation import AgentCall, Invocation
 
 __all__ = ["PendingStop", "end_if_wanted", "request_stop", "stop_run_of", "stopped_at"]
 
 
-def request_stop(supervisor: Cell | None, record: RunRecord, request: CancelRun) -> None:
+def request_stop(supervisor: Cell | None, record: RunProgress, request: CancelRun) -> None:
     """Ask a run to end. Call it on the run's loop.
 
     A run without a supervisor has not started, and will not.
@@ -75,7 +75,7 @@ def _comes_before(request: CancelRun, other: CancelRun | None) -> bool:
     )
 
 
-def end_if_wanted(supervisor: Cell, record: RunRecord) -> asyncio.Future[None] | None:
+def end_if_wanted(supervisor: Cell, record: RunProgress) -> asyncio.Future[None] | None:
     """End a stored run that its caller asked to end, before its system stops.
 
     No other process may continue it. Returns a future that is set when the run has ended; None if
@@ -145,7 +145,7 @@ class PendingStop:
 
 
 def stopped_at(
-    root: Assignment, live: Iterable[Invocation], checkpoint_id: str | None
+    root: AgentCall, live: Iterable[Invocation], checkpoint_id: str | None
 ) -> tuple[InterruptContext, ...]:
     """Return where a run stopped, and continues if it is stored.
 
@@ -170,7 +170,7 @@ def _in_order(live: Iterable[Invocation]) -> Iterator[Invocation]:
     below: dict[str | None, list[Invocation]] = {}
     for invocation in live:
         below.setdefault(
-            None if invocation.assignment.parent is None else invocation.assignment.parent.id, []
+            None if invocation.agent_call.parent is None else invocation.agent_call.parent.id, []
         ).append(invocation)
     stack = below.get(None, [])[::-1]
     while stack:

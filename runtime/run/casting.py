@@ -1,7 +1,7 @@
-"""The agents of a run: which are running, their assignments, and who follows an ended agent.
+"""The agents of a run: which are running, their agent calls, and who follows an ended agent.
 
 `Casting` creates and ends the agents' actors, limits transfers, and returns outcomes to callers.
-When a run resumes, a caller that requests the same assignment again gets its known outcome or the
+When a run resumes, a caller that requests the same agent call again gets its known outcome or the
 agent that holds it. Each method returns what its change means for the run as a whole, and the
 supervisor decides. The event log, not this module, records and shows events.
 """
@@ -16,8 +16,8 @@ from ..actor.actor import InnerActor
 from ..actor.direct import stop_actor
 from ..actor.envelope import Envelope
 from ..agent.agent_actor import AgentActor
-from ..agent.input_window import open_window
-from ..agent.invocation import Assignment, Dialogue, Invocation, InvocationPhase, walk
+from ..agent.input_range import open_window
+from ..agent.invocation import AgentCall, Conversation, Invocation, InvocationPhase, walk
 from ..agent.run_messages import CancelCast, Cast, Perform
 from ..data.events import AgentEvent
 from ..data.outcome import CANCELLED, Outcome
@@ -110,11 +110,11 @@ class Casting(InnerActor):
             self._wake(holder, root)
             return
         first = root if state.begins_with is None else self._first(root)
-        assignment = state.root = Assignment(
-            None, 0, Dialogue(state.input, shown=True, recorded=True)
+        agent_call = state.root = AgentCall(
+            None, 0, Conversation(state.input, shown=True, recorded=True)
         )
         self._play(
-            Invocation(first, (first.name,), state.lane, assignment, open_window(state.lane))
+            Invocation(first, (first.name,), state.lane, agent_call, open_window(state.lane))
         )
 
     def _first(self, root: Node) -> Node:
@@ -148,13 +148,13 @@ class Casting(InnerActor):
     def _wake(self, invocation: Invocation, tree: Node) -> None:
         """Resume a dormant agent."""
         if invocation.node is None:
-            find_below(tree.root, list(walk(invocation.assignment)))
+            find_below(tree.root, list(walk(invocation.agent_call)))
         if invocation.outcome is not None and invocation.outcome.kind == "interrupted":
             invocation.outcome = None
         self._play(invocation)
 
     def cast(self, request: Cast) -> CastingChange:
-        """Make an assignment: to a new agent, or to the agent that already holds it."""
+        """Make an agent call: to a new agent, or to the agent that already holds it."""
         if request.reply.done():
             return None  # cancelled before it started
         parent = request.parent
@@ -163,7 +163,7 @@ class Casting(InnerActor):
             return None
         if self._keeps:
             parent.remember()
-        known = parent.assignments.get(request.cast_key) if parent.assignments is not None else None
+        known = parent.agent_calls.get(request.cast_key) if parent.agent_calls is not None else None
         if isinstance(known, Outcome):
             request.reply.set_result(known)
             return None
@@ -177,16 +177,21 @@ class Casting(InnerActor):
             parent.playing += 1
             return None
         parent.playing += 1
-        dialogue = request.dialogue or parent.assignment.dialogue
+        conversation = request.conversation or parent.agent_call.conversation
         loop = (
             request.loop
             if request.loop is not None
-            else parent.assignment.loop
-            if request.dialogue is None
+            else parent.agent_call.loop
+            if request.conversation is None
             else None
         )
-        assignment = Assignment(
-            parent, request.cast_key, dialogue, tool=request.tool, loop=loop, future=request.reply
+        agent_call = AgentCall(
+            parent,
+            request.cast_key,
+            conversation,
+            tool=request.tool,
+            loop=loop,
+            future=request.reply,
         )
         run_path = (
             request.base
@@ -197,23 +202,23 @@ class Casting(InnerActor):
             request.node,
             run_path,
             request.lane,
-            assignment,
+            agent_call,
             open_window(request.lane, request.given),
         )
         if self._keeps:
-            self._note_cast(request, assignment, invocation)
+            self._note_cast(request, agent_call, invocation)
         self._play(invocation)
         return None
 
-    def _note_cast(self, request: Cast, assignment: Assignment, invocation: Invocation) -> None:
+    def _note_cast(self, request: Cast, agent_call: AgentCall, invocation: Invocation) -> None:
         parent, journal = request.parent, self._journal
-        if parent.assignments is None:
-            parent.assignments = {}
-        if request.one_at_a_time and parent.assignments:
-            parent.assignments.clear()  # the caller no longer needs them
+        if parent.agent_calls is None:
+            parent.agent_calls = {}
+        if request.one_at_a_time and parent.agent_calls:
+            parent.agent_calls.clear()  # the caller no longer needs them
             if journal is not None:
                 journal.asked(parent)
-        parent.assignments[request.cast_key] = assignment
+        parent.agent_calls[request.cast_key] = agent_call
         if journal is not None:
             journal.touch(parent)
             journal.touch(invocation)
@@ -238,16 +243,16 @@ class Casting(InnerActor):
     def _follow(
         self, invocation: Invocation, outcome: Outcome, transfer: str | None
     ) -> CastingChange:
-        """Transfer or close the assignment of an agent that has ended with all its children."""
+        """Transfer or close the agent call of an agent that has ended with all its children."""
         invocation.phase = _GONE
         if self._record.phase >= _ENDING:
             outcome = CANCELLED
         elif transfer is not None and outcome.kind == "finished":
-            parent = invocation.assignment.parent
+            parent = invocation.agent_call.parent
             if invocation.is_cancelled:
                 outcome = CANCELLED  # the caller no longer waits for the next agent
             elif self._record.phase is _STOPPING:
-                # The agent holds its assignment, and hands off when the run resumes.
+                # The agent holds its agent call, and hands off when the run resumes.
                 invocation.phase = _DORMANT
                 if parent is not None:
                     parent.playing -= 1
@@ -259,13 +264,13 @@ class Casting(InnerActor):
                 outcome = Outcome("failed", failure)
         if outcome.kind == "interrupted":
             invocation.phase = _DORMANT
-        return self._close(invocation.assignment, outcome)
+        return self._close(invocation.agent_call, outcome)
 
     def _transfer(self, invocation: Invocation, name: str, outcome: Outcome) -> Exception | None:
-        """Transfer the assignment to the agent called `name`. Returns the error if that fails."""
-        event_log, node, assignment = self._log, invocation.node, invocation.assignment
+        """Transfer the agent call to the agent called `name`. Returns the error if that fails."""
+        event_log, node, agent_call = self._log, invocation.node, invocation.agent_call
         run = event_log.context.run_id
-        assignment.broke = assignment.broke or outcome.broke
+        agent_call.broke = agent_call.broke or outcome.broke
         handed = invocation.following
         target = node.target(name) if handed is None else handed.node
         error: AgentError | None = None
@@ -311,7 +316,7 @@ class Casting(InnerActor):
             target,
             extended(invocation.run_path, target.name),
             lane,
-            assignment,
+            agent_call,
             window,
             handed_over_by=node,
         )
@@ -321,53 +326,53 @@ class Casting(InnerActor):
         self._play(following)
         return None
 
-    def _close(self, assignment: Assignment, outcome: Outcome) -> CastingChange:
-        """Close an assignment that no agent holds any longer, and notify its caller."""
-        if assignment.broke and outcome.kind == "finished" and not outcome.broke:
+    def _close(self, agent_call: AgentCall, outcome: Outcome) -> CastingChange:
+        """Close an agent call that no agent holds any longer, and notify its caller."""
+        if agent_call.broke and outcome.kind == "finished" and not outcome.broke:
             outcome = Outcome(message=outcome.message, broke=True)
-        parent = assignment.parent
+        parent = agent_call.parent
         if self._log.deferred and outcome.kind != "interrupted":
-            self._log.drop_deferred(assignment)
+            self._log.drop_deferred(agent_call)
         if not self._keeps:
-            _let_go(assignment)
+            _let_go(agent_call)
         if parent is None:
             return outcome
-        if assignment.dialogue is not parent.assignment.dialogue:
+        if agent_call.conversation is not parent.agent_call.conversation:
             # The last message of a conversation is its result. An exit ends the conversation, not
             # the run around it.
             kind = "finished" if outcome.kind == "exited" else outcome.kind
             outcome = outcome.replace(
-                kind=kind, message=assignment.dialogue.last_message, broke=False
+                kind=kind, message=agent_call.conversation.last_message, broke=False
             )
         if self._keeps and self._record.phase < _ENDING and outcome.kind != "interrupted":
-            self._note_end(assignment, parent, outcome)
-        if assignment.future is not None and not assignment.future.done():
-            assignment.future.set_result(outcome)
+            self._note_end(agent_call, parent, outcome)
+        if agent_call.future is not None and not agent_call.future.done():
+            agent_call.future.set_result(outcome)
         if outcome.kind == "failed":
-            assignment.future = None  # it has the error, which has the agent's frames
+            agent_call.future = None  # it has the error, which has the agent's frames
         parent.playing -= 1
         if not parent.playing and parent.report is not None:
             (last, transfer), parent.report = parent.report, None
             return self._follow(parent, last, transfer)
         return Look.AT_SAFE_POINT
 
-    def _note_end(self, assignment: Assignment, parent: Invocation, outcome: Outcome) -> None:
+    def _note_end(self, agent_call: AgentCall, parent: Invocation, outcome: Outcome) -> None:
         """Remember the outcome: the caller may request it again."""
         journal = self._journal
-        if journal is not None and assignment.holder is not None:
-            journal.gone(assignment.holder)
-        _let_go(assignment)
+        if journal is not None and agent_call.holder is not None:
+            journal.gone(agent_call.holder)
+        _let_go(agent_call)
         if (
-            parent.assignments is None
-            or parent.assignments.get(assignment.cast_key) is not assignment
+            parent.agent_calls is None
+            or parent.agent_calls.get(agent_call.cast_key) is not agent_call
         ):
             return
-        if assignment.forgotten:
-            del parent.assignments[assignment.cast_key]
+        if agent_call.forgotten:
+            del parent.agent_calls[agent_call.cast_key]
         else:
-            parent.assignments[assignment.cast_key] = outcome
+            parent.agent_calls[agent_call.cast_key] = outcome
             if journal is not None:
-                journal.ended(parent, assignment.cast_key, outcome)
+                journal.ended(parent, agent_call.cast_key, outcome)
 
     # --- cancelling running agents ---
 
@@ -390,8 +395,8 @@ class Casting(InnerActor):
             self._journal.drop_changes()
         root = self._log.root
         for invocation in () if root is None else tuple(walk(root)):
-            _let_go(invocation.assignment)
-            invocation.assignments = None
+            _let_go(invocation.agent_call)
+            invocation.agent_calls = None
 
     def cut_off(self) -> None:
         """Cut off agents that ignored an earlier cancellation."""
@@ -400,27 +405,27 @@ class Casting(InnerActor):
                 invocation.cell.cut_off()
 
     def cancel_cast(self, request: CancelCast) -> None:
-        """End everything that runs in one assignment."""
+        """End everything that runs in one agent call."""
         found = None
         for invocation in self.live():
-            assignment: Assignment | None = invocation.assignment
-            while assignment is not None and assignment.future is not request.reply:
-                assignment = assignment.parent.assignment if assignment.parent is not None else None
-            if assignment is not None:
-                found = assignment
+            agent_call: AgentCall | None = invocation.agent_call
+            while agent_call is not None and agent_call.future is not request.reply:
+                agent_call = agent_call.parent.agent_call if agent_call.parent is not None else None
+            if agent_call is not None:
+                found = agent_call
                 _end(invocation)
         if found is None:
             request.gone.set_result(None)
         else:
-            found.future = request.gone  # set when the assignment is closed
+            found.future = request.gone  # set when the agent call is closed
             found.forgotten = True
 
     def cancel_children(self, parent: Invocation) -> None:
         """End everything that runs below one agent."""
         for invocation in self.live():
-            above = invocation.assignment.parent
+            above = invocation.agent_call.parent
             while above is not None and above is not parent:
-                above = above.assignment.parent
+                above = above.agent_call.parent
             if above is parent:
                 _end(invocation)
 
@@ -432,9 +437,9 @@ class Casting(InnerActor):
         ref.tell(_PERFORM)  # waits in the mailbox until there is a fresh instance
 
 
-def _let_go(assignment: Assignment) -> None:
-    """Break the reference cycles between an assignment, its holder and the holder's error."""
-    holder, assignment.holder = assignment.holder, None
+def _let_go(agent_call: AgentCall) -> None:
+    """Break the reference cycles between an agent call, its holder and the holder's error."""
+    holder, agent_call.holder = agent_call.holder, None
     if holder is not None:
         holder.outcome = None
 

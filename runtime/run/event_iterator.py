@@ -15,8 +15,8 @@ from typing import Final, Protocol
 
 from ..data.events import AgentEvent
 from ..errors import OffbookError
-from ..system.loop_door import LoopDoor
-from .run_record import RunRecord
+from ..system.loop_bridge import LoopBridge
+from .run_progress import RunProgress
 
 __all__ = ["Events"]
 
@@ -39,17 +39,17 @@ class Events:
     If it is dropped before the end, for example by `break`, the run is cancelled.
     """
 
-    __slots__ = ("_abandon", "_door", "_ended", "_here", "_is_replay", "_record")
+    __slots__ = ("_abandon", "_bridge", "_ended", "_here", "_is_replay", "_record")
 
     def __init__(
         self,
-        record: RunRecord,
-        door: LoopDoor,
+        record: RunProgress,
+        bridge: LoopBridge,
         abandon: Abandon,
         replayed: Iterable[AgentEvent] | None = None,
     ) -> None:
         self._record = record
-        self._door = door
+        self._bridge = bridge
         self._abandon = abandon  # called if the consumer leaves early; it keeps the run alive
         self._here: deque[AgentEvent] = deque(replayed or ())
         # True: the buffered events belong to another consumer
@@ -68,13 +68,13 @@ class Events:
             try:
                 if self._record.result is not None:
                     more = self._take_rest()
-                elif self._door.is_here and (event := self._record.take_one()) is not None:
+                elif self._bridge.is_here and (event := self._record.take_one()) is not None:
                     return event  # without a turn of the loop while events are ready
-                elif self._door.is_here:
+                elif self._bridge.is_here:
                     # One at a time, because events buffered here cannot slow the run down.
                     more = await self._take(1)
                 else:
-                    more = await self._door.call(partial(self._take, _BATCH))
+                    more = await self._bridge.call(partial(self._take, _BATCH))
             except asyncio.CancelledError:
                 self._look_at_consumer()
                 raise
@@ -109,10 +109,10 @@ class Events:
             try:
                 if self._record.result is not None:
                     self._take_rest()
-                elif self._door.is_here:
+                elif self._bridge.is_here:
                     await self._take(most)
                 else:
-                    await self._door.call(partial(self._take, most))
+                    await self._bridge.call(partial(self._take, most))
             except asyncio.CancelledError:
                 self._look_at_consumer()
                 raise
@@ -130,7 +130,7 @@ class Events:
                 ended = lambda: record.result is not None  # noqa: E731 -- read where the wait ends
                 try:
                     more = bool(
-                        self._door.block(
+                        self._bridge.block(
                             partial(self._take, _BATCH),
                             "for event in run",
                             "async for event in run",

@@ -28,12 +28,12 @@ from ..durability.run_row import RunEnd
 from ..errors import AgentError, CheckpointError, OffbookError, RunLost, text_of
 from ..log import loggers, work_for
 from .phase import RunPhase
-from .run_record import RunRecord
+from .run_progress import RunProgress
 from .watched_system import WatchedSystem, watch_of, watched_system
 
 if TYPE_CHECKING:
     from ..actor.host import Host
-    from ..agent.invocation import Assignment, Invocation
+    from ..agent.invocation import AgentCall, Invocation
     from ..data.agent_input import AgentInput
     from ..durability.run_store import RunStore
 
@@ -49,7 +49,7 @@ class EventLog(RunState):
     __slots__ = ("deferred", "persistence", "record", "unshown", "unwritten")
 
     def __init__(
-        self, run_input: AgentInput, record: RunRecord, persistence: RunStore | None
+        self, run_input: AgentInput, record: RunProgress, persistence: RunStore | None
     ) -> None:
         RunState.__init__(self, record.context, run_input)
         self.record = record
@@ -115,9 +115,9 @@ class EventLog(RunState):
 
         `is_last`: the agent does nothing after this event.
         """
-        node, assignment, context, persistence = (
+        node, agent_call, context, persistence = (
             invocation.node,
-            invocation.assignment,
+            invocation.agent_call,
             self.context,
             self.persistence,
         )
@@ -128,13 +128,13 @@ class EventLog(RunState):
             return self._hold(invocation, event, action)
         if type(action) is BreakLoop:
             action = BreakLoop(
-                node.name, done=assignment.loop is not None, iteration=assignment.loop
+                node.name, done=agent_call.loop is not None, iteration=agent_call.loop
             )
         error = event.error
         if error is not None and event.delta is None:
             error = self.attributed(error, node)
-        dialogue = assignment.dialogue
-        if dialogue.shown:
+        conversation = agent_call.conversation
+        if conversation.shown:
             self.seq += 1  # the consumer sees no gaps
         if event.delta is not None:
             event = event.replace(delta=well_formed_delta(event.delta))
@@ -153,7 +153,7 @@ class EventLog(RunState):
         if said:
             assert message is not None
             invocation.messages.append(message)
-            invocation.last_message = dialogue.last_message = message
+            invocation.last_message = conversation.last_message = message
             if message.usage is not None:
                 context.count_recorded(message)
             invocation.lane.entries.append(
@@ -172,8 +172,8 @@ class EventLog(RunState):
                 persistence.journal.event(stamped, invocation, said=said, is_last=is_last)
             if self.unshown is None:
                 self.unshown = []
-            self.unshown.append(stamped if dialogue.shown else _NOT_SHOWN)
-        elif dialogue.shown:
+            self.unshown.append(stamped if conversation.shown else _NOT_SHOWN)
+        elif conversation.shown:
             self.record.show(stamped)
         return stamped
 
@@ -196,7 +196,7 @@ class EventLog(RunState):
             invocation.remember()
         # A run with followers in this process numbers every delta, so that a returning follower
         # gets only those it has not seen.
-        if invocation.assignment.dialogue.shown and (
+        if invocation.agent_call.conversation.shown and (
             record.live is not None or not record.join(invocation.id, delta)
         ):
             self.seq += 1
@@ -263,9 +263,9 @@ class EventLog(RunState):
 
         It replaces the interrupts of the agents below.
         """
-        assignment = invocation.assignment
-        self.drop_deferred(assignment)
-        known = {name for below in walk(assignment) for name in below.pending or ()}
+        agent_call = invocation.agent_call
+        self.drop_deferred(agent_call)
+        known = {name for below in walk(agent_call) for name in below.pending or ()}
         own = invocation.pending or {}
         wanted = {context.id for context in action.contexts}
         pending = {name: one for name, one in own.items() if name in wanted}
@@ -274,18 +274,18 @@ class EventLog(RunState):
                 pending[context.id] = Pending(context)
         invocation.pending = pending or None
         invocation.outcome = Outcome("interrupted", contexts=action.contexts)
-        if assignment.dialogue.shown and assignment.dialogue.recorded:
+        if agent_call.conversation.shown and agent_call.conversation.recorded:
             self.deferred += ((invocation, event),)
         if self.persistence is not None and self.persistence.journal is not None:
             self.persistence.journal.touch(invocation)
         return event
 
-    def drop_deferred(self, assignment: Assignment) -> None:
-        """Drop interrupts of the agents at or below `assignment`; its caller may report them."""
+    def drop_deferred(self, agent_call: AgentCall) -> None:
+        """Drop interrupts of the agents at or below `agent_call`; its caller may report them."""
         self.deferred = tuple(
             (invocation, event)
             for invocation, event in self.deferred
-            if not _is_under(invocation, assignment)
+            if not _is_under(invocation, agent_call)
         )
 
     def stamped_deferred(
@@ -454,11 +454,11 @@ def _step_of(events: Sequence[AgentEvent]) -> str:
     return "a step"
 
 
-def _is_under(invocation: Invocation, assignment: Assignment) -> bool:
-    at: Assignment | None = invocation.assignment
-    while at is not None and at is not assignment:
-        at = at.parent.assignment if at.parent is not None else None
-    return at is assignment
+def _is_under(invocation: Invocation, agent_call: AgentCall) -> bool:
+    at: AgentCall | None = invocation.agent_call
+    while at is not None and at is not agent_call:
+        at = at.parent.agent_call if at.parent is not None else None
+    return at is agent_call
 
 
 def _heed(invocation: Invocation, event: AgentEvent) -> None:

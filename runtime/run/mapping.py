@@ -27,7 +27,7 @@ from ..data.output_type import OutputT_co
 from ..data.run_result import RunResult, RunStatus
 from ..errors import UsageError
 from ..option_names import meant
-from ..system.loop_door import LoopDoor
+from ..system.loop_bridge import LoopBridge
 from ..tasks import start_task
 from .map_progress import MapProgress, ProgressLike, progress_of
 from .run import was_followed
@@ -126,11 +126,11 @@ class RunMap(Generic[T, OutputT_co]):
         return self._results()
 
     def __iter__(self) -> Iterator[MapResult[T, OutputT_co]]:
-        door = LoopDoor(self._choose_system(), "runner.map()")
+        bridge = LoopBridge(self._choose_system(), "runner.map()")
         results = self._results()
         try:
             while (
-                found := door.block(
+                found := bridge.block(
                     partial(_next, results),
                     "for result in runner.map(...)",
                     "async for result in runner.map(...)",
@@ -138,7 +138,7 @@ class RunMap(Generic[T, OutputT_co]):
             ) is not None:
                 yield found
         finally:
-            door.block(
+            bridge.block(
                 results.aclose,
                 "for result in runner.map(...)",
                 "async for result in runner.map(...)",

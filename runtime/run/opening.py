@@ -370,7 +370,7 @@ def _set_streaming(state: RunState, *, streaming: bool) -> None:
     """Turn streaming on or off for the rest of the run."""
     state.input = AgentInput(state.input.messages, streaming)
     for invocation in () if state.root is None else walk(state.root):
-        dialogue, window = invocation.assignment.dialogue, invocation.window
-        dialogue.input = AgentInput(dialogue.input.messages, streaming)
+        conversation, window = invocation.agent_call.conversation, invocation.window
+        conversation.input = AgentInput(conversation.input.messages, streaming)
         if window.input is not None:
             invocation.window = window.replace(input=AgentInput(window.input.messages, streaming))

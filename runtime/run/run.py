@@ -23,12 +23,12 @@ from ..data.output_type import OutputT_co
 from ..data.run_result import RunResult, RunStatus
 from ..errors import OffbookError, UsageError
 from ..system import fork
-from ..system.loop_door import LoopDoor, NotEnded, refuse_on_a_loop
+from ..system.loop_bridge import LoopBridge, NotEnded, refuse_on_a_loop
 from ..system.state import SystemState
 from ..unpicklable import Unpicklable
 from .cancellation import request_stop
 from .event_iterator import Events
-from .run_record import RunRecord
+from .run_progress import RunProgress
 
 if TYPE_CHECKING:
     from ..actor.loop_cell import LoopCell
@@ -248,16 +248,16 @@ class Run(Unpicklable, Generic[OutputT_co]):
         assert self._system is not None
         return self._system
 
-    def _door(self) -> LoopDoor:
+    def _bridge(self) -> LoopBridge:
         """Return access to the run's event loop."""
-        return LoopDoor(self._started(), "run", self._record.context)
+        return LoopBridge(self._started(), "run", self._record.context)
 
     # --- the end ---
 
     def __await__(self) -> Generator[object, None, RunResult[OutputT_co]]:
         system = self._system or self._started()
         here = get_ident() == system.dispatcher.thread or self._record.result is not None
-        return self._ends() if here else self._door().call(self._finished).__await__()
+        return self._ends() if here else self._bridge().call(self._finished).__await__()
 
     async def wait(self) -> RunResult[OutputT_co]:
         """Wait for the end, as a coroutine, for callers that accept no other awaitable.
@@ -306,7 +306,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
         ended = lambda: record.result is not None  # noqa: E731 -- read where the wait ends
         try:
             wait = partial(self._finished, leaving_cancels=False)
-            result = self._door().block(
+            result = self._bridge().block(
                 wait, "run.result()", "await run", timeout=timeout, has_ended=ended
             )
         except (NotEnded, OffbookError):
@@ -387,7 +387,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
         """
         record = self._record
         if not record.is_accepted and not record.has_ended:
-            await self._door().call(record.wait_accepted)
+            await self._bridge().call(record.wait_accepted)
         record.check()
         if not record.is_accepted and record.result is not None and record.result.error is not None:
             raise record.result.error
@@ -399,13 +399,13 @@ class Run(Unpicklable, Generic[OutputT_co]):
         Returns at once if the run was never started.
         """
         if self._system is not None and not self._record.has_ended:
-            await self._door().call(self._record.wait_ended)
+            await self._bridge().call(self._record.wait_ended)
 
     async def aclose(self) -> None:
         """Cancel the run if it has not ended, and wait until it has fully ended."""
         if self._record.result is None and self._record.problem is None:
             self._started().on_loop(self._cancel_here, "it was closed")
-            await self._door().call(self._finished)
+            await self._bridge().call(self._finished)
 
     def _refuse_on_a_loop(self, call: str, instead: str) -> None:
         """Raise if an event loop is running in this thread.
@@ -429,7 +429,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
             supervisor is None
             or self._iterated
             or self._record.result is not None
-            or not self._door().is_here
+            or not self._bridge().is_here
         ):
             return
         agents = tuple(supervisor.children or ())
@@ -483,12 +483,12 @@ class Run(Unpicklable, Generic[OutputT_co]):
         return self._events()
 
     def _events(self) -> Events:
-        door = self._door()
+        bridge = self._bridge()
         record = self._record
         result = record.result
         if result is not None and self._iterated:
             # Replayed, without the deltas.
-            return Events(self._record, door, self._abandon, result.events)
+            return Events(self._record, bridge, self._abandon, result.events)
         if record.is_discarded:
             msg = (
                 f"the events of run {self.id} are consumed already, by `await run` or "
@@ -502,7 +502,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
             )
             raise UsageError(msg, run=self.id)
         self._iterated = True
-        return Events(self._record, door, self._abandon)
+        return Events(self._record, bridge, self._abandon)
 
     def _abandon(self, *, cancelled: bool = False) -> None:
         """End the run as its policy requires, after the consumer left early."""
@@ -603,12 +603,12 @@ class CancelHandle:
         return self._run.result(timeout).status is RunStatus.CANCELLED
 
 
-def end_of(run: Run) -> tuple[RunRecord, LoopDoor | None]:
+def end_of(run: Run) -> tuple[RunProgress, LoopBridge | None]:
     """Return what a caller needs to await the end of a run without keeping the `Run` alive.
 
     The second value is None if the run is not started.
     """
-    return run._record, None if run._system is None else run._door()
+    return run._record, None if run._system is None else run._bridge()
 
 
 def rest_of(run: Run, after: int) -> Run | None:
@@ -638,6 +638,6 @@ def was_followed(run: Run) -> bool:
     return run._record.followed is not None
 
 
-def seen_of(run: Run) -> tuple[RunRecord, Node]:
+def seen_of(run: Run) -> tuple[RunProgress, Node]:
     """Return the record of a run and the agent tree that it runs."""
     return run._record, run._launcher.tree

@@ -28,7 +28,7 @@ from ..durability.run_store import RunStore
 from ..durability.store_access import StoreAccess
 from ..durability.unfinished_run import UnfinishedRun, definitions_of
 from ..errors import UsageError
-from ..system.loop_door import LoopDoor, refuse_trio, running_loop
+from ..system.loop_bridge import LoopBridge, refuse_trio, running_loop
 from ..system.state import SystemState
 from ..system.system import ActorSystem
 from .event_log import EventLog
@@ -36,7 +36,7 @@ from .follow.following import Following
 from .follow.live_runs import LiveRun
 from .opening import Opening, Rules
 from .run import OnLeave, Run
-from .run_record import RunRecord
+from .run_progress import RunProgress
 from .run_supervisor import RunSupervisor
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class RunFactory:
         `make`, and the calls that lead to it, would add 5 % to a one-turn run.
         """
         settings = self.settings
-        record = RunRecord(
+        record = RunProgress(
             self._context(new_id(), None, SessionValues(), ()),
             self.tree.name,
             settings.event_buffer,
@@ -196,7 +196,7 @@ class RunFactory:
         context.checkpoint_id = None if persistence is None else persistence.checkpoint_id
         if persistence is not None or turn is not None:
             context.session.guard(check_values)
-        record = RunRecord(context, self.tree.name, self.settings.event_buffer)
+        record = RunProgress(context, self.tree.name, self.settings.event_buffer)
         record.is_recoverable = persistence is not None and persistence.journal is not None
         if not self.settings.coalesce_deltas:
             record.keep_apart()
@@ -255,7 +255,7 @@ class RunFactory:
         known = _systems.get(default.loop)
         if known is not None and not known.closing:
             return known
-        system = LoopDoor(default, "a run").block(
+        system = LoopBridge(default, "a run").block(
             self._loop_system_there, "Runner.run()", "async with ActorSystem()"
         )
         assert system is not None

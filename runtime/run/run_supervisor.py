@@ -43,7 +43,7 @@ from .cancellation import PendingStop, end_if_wanted, request_stop, stop_run_of,
 from .casting import Casting, CastingChange, Look
 from .effects import LEAVE, NOTHING, REFUSE, SUSPEND, WRITE, CutShort, Effects
 from .event_log import EventLog
-from .last_words import has_last_words, say_last_words
+from .finish import has_last_words, say_last_words
 from .opening import Opening
 from .phase import Ownership, Promise, RunPhase
 
@@ -344,7 +344,7 @@ class RunSupervisor(Casting):
         )
 
     def _root_ended(self, outcome: Outcome) -> Effects:
-        """End or suspend the run after the root's assignment is closed."""
+        """End or suspend the run after the root's agent call is closed."""
         record = self._record
         waits = outcome.kind == "interrupted" and record.phase < _ENDING
         record.advance(_ENDING)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..agent.run_context import RunContext
     from ..durability.store_access import StoreAccess
     from ..telemetry.meters import Meters
-    from ..telemetry.watch import RunWatch
+    from ..telemetry.run_telemetry import RunTelemetry
 
 __all__ = ["WatchedSystem", "watch_of", "watched_system"]
 
@@ -136,7 +136,7 @@ def watched_system(system: Host) -> WatchedSystem:
     return found
 
 
-def watch_of(system: Host, run: RunContext, agent: str) -> RunWatch | None:
+def watch_of(system: Host, run: RunContext, agent: str) -> RunTelemetry | None:
     """Return the observer for a run that is created in `system`."""
     own = system.belongings.get(WatchedSystem)
     return switch.watch(

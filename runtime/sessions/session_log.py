@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..agent.history import OpenCalls
-from ..agent.invocation import Assignment, walk
+from ..agent.invocation import AgentCall, walk
 from ..codec.kept_values import kept_value, value_of
 from ..codec.packing import pack, unpack
 from ..data.chat import Message, new_id
@@ -230,7 +230,7 @@ def _speakers(names: Any, messages: Sequence[Message], agent: str | None) -> lis
     return names
 
 
-def waiting_calls(root: Assignment | None) -> dict[str, str]:
+def waiting_calls(root: AgentCall | None) -> dict[str, str]:
     """Return the texts for a run's waiting calls by id, so that the model does not repeat them."""
     found: dict[str, str] = {}
     for invocation in () if root is None else walk(root):

@@ -21,6 +21,6 @@ It keeps no reference to an ended actor. Each module imports only from the modul
     shutdown        stopping, children before parents
     shutdown_signal the signal that the process is about to end
     system          `ActorSystem`
-    loop_door       access to a system's loop from other loops and threads
+    loop_bridge       access to a system's loop from other loops and threads
     threaded        a system in its own thread
 """

@@ -16,7 +16,7 @@ from ..log import loggers
 
 if TYPE_CHECKING:
     from ..data.run_result import RunResult
-    from .watch import WatchedRun
+    from .run_telemetry import WatchedRun
 
 __all__ = ["tell_failure"]
 

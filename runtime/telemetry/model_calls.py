@@ -12,7 +12,7 @@ from ..data.chat import Message
 from ..log import loggers
 from .content import as_json, model_name, provider_name, server_of, settings_of_call, tools_as_json
 from .meters import CalledModel
-from .watch import RunWatch
+from .run_telemetry import RunTelemetry
 
 if TYPE_CHECKING:
     from ..data.chat import Usage
@@ -27,7 +27,13 @@ class ModelCall:
     __slots__ = ("_asked", "_called", "_first", "_model", "_opened", "_watch")
 
     def __init__(
-        self, watch: RunWatch, model: object, request: ModelRequest, agent: str, *, streams: bool
+        self,
+        watch: RunTelemetry,
+        model: object,
+        request: ModelRequest,
+        agent: str,
+        *,
+        streams: bool,
     ) -> None:
         self._watch = watch
         self._asked = model

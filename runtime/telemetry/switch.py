@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ..log import loggers
 from .meters import Meters, OtelMeters
 from .opening import Opener
-from .watch import RunWatch, WatchedRun
+from .run_telemetry import RunTelemetry, WatchedRun
 
 if TYPE_CHECKING:
     from .meters import SystemReadings
@@ -62,7 +62,7 @@ class Switch:
         system: H,
         readings_of: Callable[[H], SystemReadings],
         more: tuple[Meters, ...],
-    ) -> RunWatch | None:
+    ) -> RunTelemetry | None:
         """Return the observer of that run, if any. `more` are meters of its system alone."""
         opener, meters = None, more
         if "opentelemetry" in sys.modules:
@@ -73,7 +73,7 @@ class Switch:
                 otel.knows(readings_of(system))
         if opener is None and not meters and not loggers.run.isEnabledFor(logging.DEBUG):
             return None
-        return RunWatch(run, agent, opener, meters)
+        return RunTelemetry(run, agent, opener, meters)
 
     def _tracing(self) -> Opener | None:
         api: Any = sys.modules.get("opentelemetry.trace")

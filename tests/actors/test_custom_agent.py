@@ -327,7 +327,7 @@ def test_what_is_no_agent_cannot_be_cast():
 
     result = play(agent_of(run))
     assert isinstance(result.error, UsageError)
-    assert "is no agent" in str(result.error)
+    assert "is not an agent" in str(result.error)
 
 
 def test_the_tree_of_a_cast_agent_is_checked_too(actor):

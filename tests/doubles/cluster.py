@@ -127,7 +127,7 @@ class Machines:
     async def names(self, cluster):
         return [name for name in self.by_name if name.startswith(cluster + "/")]
 
-    def door(self, host):
+    def endpoint(self, host):
         return Door(self, host, "client")
 
     async def start(self, host, spec, *, avoid=""):
@@ -180,7 +180,7 @@ class Seen:
     def __getattr__(self, attribute):
         return getattr(self.machines, attribute)
 
-    def door(self, host):
+    def endpoint(self, host):
         return Door(self.machines, host, self.name)
 
 

@@ -26,7 +26,7 @@ from offbook.actors import (
     make_replanner,
     tool,
 )
-from offbook.actors.tools.tool_context import call_door_of
+from offbook.actors.tools.tool_context import call_state_of
 from offbook.runtime import (
     AgentEvent,
     Backoff,
@@ -163,7 +163,7 @@ def tools_of(world):
 
     def took(context, label, turns=1):
         world.places[context.idempotency_key] = (
-            call_door_of(context).agent.invocation.id,
+            call_state_of(context).agent.invocation.id,
             context.call_id,
         )
         return world.take(

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from offbook.actors import Agent, AgentContext, ChatModelAgent, ToolContext, tool
-from offbook.actors.tools.call_door import CallDoor
-from offbook.actors.tools.tool_context import call_door_of
+from offbook.actors.tools.tool_call_state import ToolCallState
+from offbook.actors.tools.tool_context import call_state_of
 from offbook.runtime import AgentEvent, Runner, ScriptedModel, ToolCalls
-from offbook.runtime.agent.context import door_of
-from offbook.runtime.agent.door import AgentDoor
+from offbook.runtime.agent.agent_runtime import AgentRuntime
+from offbook.runtime.agent.context import runtime_of
 
 OF_AN_AGENT = {
     "agent_name",
@@ -86,7 +86,7 @@ def test_an_agents_context_has_them_in_a_run_and_takes_no_others():
 
     class Looks(Agent):
         async def run(self, input, context):
-            found["names"], found["door"] = public(context), door_of(context)
+            found["names"], found["door"] = public(context), runtime_of(context)
             found["values"] = [getattr(context, name) for name in sorted(OF_AN_AGENT)]
             with pytest.raises(AttributeError):
                 context.note = "of the user's"
@@ -94,7 +94,7 @@ def test_an_agents_context_has_them_in_a_run_and_takes_no_others():
 
     assert play(Looks(name="a")).final_output == "a"
     assert found["names"] == OF_AN_AGENT
-    assert isinstance(found["door"], AgentDoor)
+    assert isinstance(found["door"], AgentRuntime)
 
 
 def test_a_tools_context_has_them_in_a_run_and_takes_no_others():
@@ -102,7 +102,7 @@ def test_a_tools_context_has_them_in_a_run_and_takes_no_others():
 
     @tool
     async def look(context: ToolContext) -> str:
-        found["names"], found["door"] = public(context), call_door_of(context)
+        found["names"], found["door"] = public(context), call_state_of(context)
         found["values"] = [getattr(context, name) for name in sorted(OF_A_TOOL)]
         with pytest.raises(AttributeError):
             context.note = "of the user's"
@@ -115,7 +115,7 @@ def test_a_tools_context_has_them_in_a_run_and_takes_no_others():
     )
     assert [event.message.text for event in result.events] == ["", "look for a: {}", "done"]
     assert found["names"] == OF_A_TOOL
-    assert isinstance(found["door"], CallDoor)
+    assert isinstance(found["door"], ToolCallState)
 
 
 def test_both_lead_to_the_objects_of_their_run():

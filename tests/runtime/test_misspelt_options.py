@@ -107,7 +107,7 @@ def test_a_misspelt_option_is_named_with_the_one_that_is_meant(call, text):
         (lambda: runner().map(["q"], timout=3), r"map\(timout=\.\.\.\).*Did you mean 'timeout'\?"),
         (
             lambda: tool(timout=3)(look_up),
-            r"tool look_up: unknown option 'timout'\. Did you mean 'timeout'\?",
+            r"tool 'look_up': unknown option 'timout'\. Did you mean 'timeout'\?",
         ),
         (
             lambda: ModelOptions(temprature=1),

@@ -59,7 +59,7 @@ REAL = {
     "runtime/models/wire/aiohttp_transport.py": "the network's time",
     "runtime/models/wire/client.py": "the network's time",
     "runtime/data/events.py": "time stamps",
-    "runtime/run/run_record.py": "time stamps",
+    "runtime/run/run_progress.py": "time stamps",
     "runtime/services.py": "the end of the process, which must come",
     "runtime/stores/postgres/client.py": "a thread that blocks",
     "runtime/stores/postgres/listening.py": "a thread that blocks",
@@ -70,7 +70,7 @@ REAL = {
     "runtime/stores/sqlite/store.py": "a thread that blocks",
     "runtime/stores/sqlite/tables.py": "how long a step of a prune may take",
     "runtime/stores/store_thread.py": "a thread that blocks",
-    "runtime/system/loop_door.py": "a thread that blocks",
+    "runtime/system/loop_bridge.py": "a thread that blocks",
     "runtime/system/monitor.py": "how often the log warns of what has taken real time",
     "runtime/system/workers.py": "threads that block, and the end of the process, which must come",
 }

@@ -4,7 +4,7 @@ Each module imports only from those listed above it. For their types, the parts 
 `session_core`, which assembles them.
 
     responses         one response at a time
-    tool_door         the part of a session that a tool can reach
+    realtime_call         the part of a session that a tool can reach
     tool_player       one call of a tool
     call              the state of a call
     calls             all calls

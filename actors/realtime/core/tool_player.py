@@ -24,10 +24,10 @@ from ....runtime.maybe_await import maybe_await
 from ....runtime.tracing import Span
 from ...tools.approval import needs_approval
 from ...tools.tool import Tool, ToolArgumentsError
-from ...tools.tool_context import ToolContext, attempt_of, call_door_of
+from ...tools.tool_context import ToolContext, attempt_of, call_state_of
 from ...tools.tool_guardrail import ToolInputGuardrailData, ToolOutputGuardrailData, check_tool
 from ..agent import RealtimeAgent
-from .tool_door import call_context
+from .realtime_call import call_context
 
 __all__ = ["Played", "output_text", "play_call", "wants_approval"]
 
@@ -126,7 +126,7 @@ async def _attempts(
             attempt += 1
             if attempt > tool.retries:
                 raise
-            context = ToolContext(call_door_of(context))
+            context = ToolContext(call_state_of(context))
 
 
 async def _attempt(tool: Tool, context: ToolContext, call: ToolCall, system: Host) -> object:

@@ -63,7 +63,7 @@ class Changes:
     async def _started(self, name: str) -> None:
         try:
             async with asyncio.timeout(_START_SECONDS):
-                problem = unpack(await self._transport.door(name).call("started", b""))
+                problem = unpack(await self._transport.endpoint(name).call("started", b""))
         except TimeoutError:
             msg = (
                 f"host {name} did not start within {_START_SECONDS:g} s. If the nodes have "
@@ -82,7 +82,7 @@ class Changes:
             with contextlib.suppress(HostGone, TimeoutError):
                 async with asyncio.timeout(5):
                     return ClusterSpec.read(
-                        read_control(await self._transport.door(name).control()).spec
+                        read_control(await self._transport.endpoint(name).control()).spec
                     )
         msg = f"cluster {self._cluster!r} has {len(names)} hosts, and none answers."
         raise ClusterError(msg)
@@ -152,7 +152,7 @@ class Changes:
         report: dict[str, Any] = {"drained": False}
         try:
             async with asyncio.timeout(timeout + 5):
-                report = unpack(await self._transport.door(name).call("drain", pack(timeout)))
+                report = unpack(await self._transport.endpoint(name).call("drain", pack(timeout)))
         except (HostGone, TimeoutError) as error:
             loggers.cluster.warning(
                 "Host %s could not be drained (%s): it is ended, and others take over what it had.",
@@ -166,7 +166,7 @@ class Changes:
         """End the process of a host, in good order if possible."""
         with contextlib.suppress(HostGone, TimeoutError):
             async with asyncio.timeout(15):
-                await self._transport.door(name).call("end", b"")
+                await self._transport.endpoint(name).call("end", b"")
         await self._transport.end(name, again=False)
 
     async def roll(self, routes: Routes, spec: ClusterSpec, max_surge: int, timeout: float) -> None:

@@ -20,7 +20,7 @@ from ..errors import ClusterBusy
 from ..host_list import HostList
 from ..limits import Limits, read_limits
 from ..link_order import Outbox, Reply, Request, read_replies
-from ..transport import HostDoor, HostGone
+from ..transport import HostEndpoint, HostGone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -86,7 +86,7 @@ class Call:
 
         The stream from an unreachable machine may never report its end.
         """
-        stream = self.link.door.events(self.link.client, self.request.id)
+        stream = self.link.endpoint.events(self.link.client, self.request.id)
         async with aclosing(stream) as batches:  # type: ignore[type-var]
             while not (self.replied.done() and self.replied.exception()):
                 try:
@@ -124,8 +124,8 @@ class Watcher:
 class HostLink:
     """The connection of one client to one host."""
 
-    def __init__(self, door: HostDoor, client: str, watcher: Watcher) -> None:
-        self.door = door
+    def __init__(self, endpoint: HostEndpoint, client: str, watcher: Watcher) -> None:
+        self.endpoint = endpoint
         self.client = client
         self.incarnation: str | None = None
         self.keeps = False  # whether the host stores its runs
@@ -141,7 +141,7 @@ class HostLink:
 
     @property
     def host(self) -> str:
-        return self.door.host
+        return self.endpoint.host
 
     @property
     def limits(self) -> Limits:
@@ -178,7 +178,7 @@ class HostLink:
             is not None
         ):
             even_empty = False
-            sent = self.door.send(self.client, self._link, *batch)
+            sent = self.endpoint.send(self.client, self._link, *batch)
             if sent is not None:
                 name = f"a batch for host {self.host}"
                 self._watcher.run_task(self._hear_prompt(sent, self._link), name)
@@ -242,7 +242,7 @@ class HostLink:
     async def _be_open(self) -> None:
         """Open a link, and process its replies."""
         link = new_id()
-        stream = self.door.replies(self.client, link, self.incarnation)
+        stream = self.endpoint.replies(self.client, link, self.incarnation)
         async with aclosing(stream) as replies:  # type: ignore[type-var]
             async with asyncio.timeout(self.limits.suspect_seconds):
                 async for welcome in replies:
@@ -303,7 +303,7 @@ class HostLink:
         """Return whether that incarnation of the host answers in time, with a responsive loop."""
         try:
             async with asyncio.timeout(min(seconds, self.limits.suspect_seconds)):
-                said = read_control(await self.door.control())
+                said = read_control(await self.endpoint.control())
         except (HostGone, TimeoutError, CheckpointError):
             return False
         return said.incarnation == self.incarnation and said.idle < self.limits.hang_seconds

@@ -159,7 +159,7 @@ class Routes:
         found = self._links.get(host)
         if found is None:
             found = self._links[host] = HostLink(
-                self.transport.door(host), self.client, self._watcher
+                self.transport.endpoint(host), self.client, self._watcher
             )
         return found
 
@@ -233,7 +233,7 @@ class Routes:
         """Return a host's control answer, or None if it does not answer."""
         try:
             async with asyncio.timeout(self.limits.suspect_seconds):
-                return read_control(await self.transport.door(host).control())
+                return read_control(await self.transport.endpoint(host).control())
         except (HostGone, TimeoutError, CheckpointError):
             return None
 

@@ -107,7 +107,7 @@ class Takeover:
             async with asyncio.timeout(
                 limits.hang_seconds if silent else min(_BROKEN_SECONDS, limits.suspect_seconds)
             ):
-                said = read_control(await self._transport.door(host).control())
+                said = read_control(await self._transport.endpoint(host).control())
         except HostGone:
             self._away.add(host)
             return True

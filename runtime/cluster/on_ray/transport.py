@@ -43,7 +43,7 @@ class RayTransport:
         self._started = False
         self._calls = RayCalls()
         self._is_client = False  # a host's process never reconnects: Ray ends it with its node
-        self._doors: dict[str, RayDoor] = {}
+        self._endpoints: dict[str, RayEndpoint] = {}
 
     async def open(self) -> None:
         """Connect this process to Ray, if it is not."""
@@ -85,7 +85,7 @@ class RayTransport:
 
     async def close(self) -> None:
         """Disconnect from Ray, if this transport has started it."""
-        self._doors.clear()
+        self._endpoints.clear()
         if self._started:
             self._started = False
             await self._calls.call("leaving Ray", self._ray.shutdown, _INIT_SECONDS)
@@ -104,10 +104,10 @@ class RayTransport:
             if name.startswith(prefix) and name.removeprefix(prefix).isdigit()
         )
 
-    def door(self, host: str) -> RayDoor:
-        found = self._doors.get(host)
+    def endpoint(self, host: str) -> RayEndpoint:
+        found = self._endpoints.get(host)
         if found is None:
-            found = self._doors[host] = RayDoor(self._ray, host, self)
+            found = self._endpoints[host] = RayEndpoint(self._ray, host, self)
         return found
 
     async def start(self, host: str, spec: bytes, *, avoid: str = "") -> None:
@@ -147,20 +147,20 @@ class RayTransport:
         except (TypeError, ValueError) as error:
             msg = f"Cluster.start(resources=..., ray_options=...): Ray does not take them: {error}"
             raise UsageError(msg) from error
-        self._doors[host] = RayDoor(self._ray, host, self, handle)
+        self._endpoints[host] = RayEndpoint(self._ray, host, self, handle)
 
     async def end(self, host: str, *, again: bool) -> None:
-        door = self.door(host)
+        endpoint = self.endpoint(host)
         try:
-            handle = await door.find()
+            handle = await endpoint.find()
         except HostGone:
             return
         await self.ask(f"ending host {host}", lambda: self._ray.kill(handle, no_restart=not again))
         if not again:
-            self._doors.pop(host, None)
+            self._endpoints.pop(host, None)
 
 
-class RayDoor:
+class RayEndpoint:
     """The connection to one host."""
 
     def __init__(self, ray: Any, host: str, transport: RayTransport, handle: Any = None) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...stores.run_entries import RunEntry
     from ...stores.watching import Watch
     from ..event_log import EventLog
-    from ..run_record import RunRecord
+    from ..run_progress import RunProgress
 
 __all__ = ["Following", "pause", "show_recorded", "wait_until_written"]
 
@@ -135,7 +135,7 @@ class Following:
             if watch is not None:
                 watch.close()
 
-    async def _follow(self, record: RunRecord, system: Host, watch: Watch | None) -> RunResult:
+    async def _follow(self, record: RunProgress, system: Host, watch: Watch | None) -> RunResult:
         reader, position, delay, next_look = (
             EventReader(),
             0,
@@ -181,7 +181,7 @@ class Following:
             )
             delay = _FIRST_LOOK if result is not None else 2 * delay
 
-    async def _follow_here(self, record: RunRecord, live: LiveRun) -> RunResult | None:
+    async def _follow_here(self, record: RunProgress, live: LiveRun) -> RunResult | None:
         """Show the events of a run of this process as they happen.
 
         Returns None if the run continues elsewhere or later, or if the store must tell how it
@@ -258,7 +258,7 @@ class Following:
         ):
             raise RunLost(lost_text(run), run=self._run_id)
 
-    async def _show(self, record: RunRecord, more: Sequence[AgentEvent]) -> None:
+    async def _show(self, record: RunProgress, more: Sequence[AgentEvent]) -> None:
         """Show the new events.
 
         An event that is shown to no consumer has the number of the event before it.
@@ -346,7 +346,7 @@ def _stop_request(mode: CancelMode, timeout: float | None) -> CancelRun:
     return CancelRun("cancel() was called by who looks on", mode, timeout)
 
 
-async def show_recorded(access: StoreAccess, run_id: str, record: RunRecord) -> None:
+async def show_recorded(access: StoreAccess, run_id: str, record: RunProgress) -> None:
     """Show the recorded events of a run that is about to continue.
 
     A caller that passes its `run_id` need not know that the run was started before.

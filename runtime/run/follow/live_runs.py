@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ...agent.run_messages import CancelRun
 from ...data.events import AgentEvent
 from ..cancellation import stop_run_of
-from ..run_record import RunRecord
+from ..run_progress import RunProgress
 from ..stream import EventStream
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class LiveRun:
         "system",
     )
 
-    def __init__(self, access: StoreAccess, record: RunRecord, system: Host) -> None:
+    def __init__(self, access: StoreAccess, record: RunProgress, system: Host) -> None:
         self.record = record
         self.system = system
         self.run_id = record.context.run_id

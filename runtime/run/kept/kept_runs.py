@@ -17,7 +17,7 @@ from ...durability.store_access import StoreAccess
 from ...durability.unfinished_run import UnfinishedRun
 from ...errors import CheckpointNotFound, RunLost, UsageError
 from ...stores.run_entries import RunQuery
-from ...system.loop_door import LoopDoor
+from ...system.loop_bridge import LoopBridge
 from ...system.system import ActorSystem
 from ..follow.live_runs import live_run_anywhere
 from ..run_factory import RunFactory
@@ -108,7 +108,7 @@ class KeptRuns:
         entry = await access.run_entry(check_run_id(run_id, self._factory.tree.name))
         if entry is None and (live := live_run_anywhere(access, run_id)) is not None:
             # Requested a moment ago.
-            await LoopDoor(live.system, "info()").call(live.record.wait_accepted)
+            await LoopBridge(live.system, "info()").call(live.record.wait_accepted)
             entry = await access.run_entry(run_id)
         if entry is None:
             msg = (
@@ -121,7 +121,7 @@ class KeptRuns:
     async def life(self, run_id: str) -> KeptLife:
         """Return everything that the store has of a run, of any agent: events, pauses and end."""
         access = self._fenced("life()")
-        return await LoopDoor(self._factory.choose_system(), "life()").call(
+        return await LoopBridge(self._factory.choose_system(), "life()").call(
             partial(read_life, access, run_id)
         )
 
@@ -191,7 +191,7 @@ class KeptRuns:
                 only_failed=only_failed,
             )
 
-        await LoopDoor(system, "forget()").call(forget_it)
+        await LoopBridge(system, "forget()").call(forget_it)
 
     async def forget_session(self, session_id: str) -> int:
         """Remove a session: its turns, its values and all of its runs, of any agent.
@@ -208,7 +208,7 @@ class KeptRuns:
             )
             raise UsageError(msg)
         access, system = self._listing("forget_session()"), self._factory.choose_system()
-        return await LoopDoor(system, "forget_session()").call(
+        return await LoopBridge(system, "forget_session()").call(
             partial(forget_session, access, system, session_id)
         )
 
@@ -222,7 +222,7 @@ class KeptRuns:
         """
         access = self._listing("prune()")
         pruned = int(await access.store.prune(older_than))
-        return pruned + await LoopDoor(self._factory.choose_system(), "prune()").call(
+        return pruned + await LoopBridge(self._factory.choose_system(), "prune()").call(
             partial(prune_unreachable, access)
         )
 

@@ -161,9 +161,9 @@ def test_two_runs_share_no_key(run):
 )
 def test_arguments_of_any_form_have_a_key(arguments):
     calls = tuple(ToolCall(call_id, "pay", arguments) for call_id in "12")
-    assignment = SimpleNamespace(cast_key=0, parent=None, tool=None)
+    agent_call = SimpleNamespace(cast_key=0, parent=None, tool=None)
     invocation = SimpleNamespace(
-        messages=[Message.assistant("", calls)], names=("a",), assignment=assignment
+        messages=[Message.assistant("", calls)], names=("a",), agent_call=agent_call
     )
     keys = [key_of("r", invocation, call) for call in (*calls, ToolCall("3", "pay", arguments))]
     assert len(set(keys)) == 3

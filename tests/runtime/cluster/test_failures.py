@@ -42,8 +42,8 @@ async def killed_in_the_middle(cluster, machines, run, **how):
 def test_g16_a_run_goes_on_elsewhere_when_its_host_is_killed(within, shop, again, session):
     async def story():
         async with cluster_of(3) as (cluster, machines):
-            door = cluster.runner if session is None else cluster.session(session)
-            run = door.query("12 hi")
+            endpoint = cluster.runner if session is None else cluster.session(session)
+            run = endpoint.query("12 hi")
             texts, stood = await killed_in_the_middle(cluster, machines, run, again=again)
             assert (await run).text == "done: 12 hi"
             return texts, stood, run.id
@@ -358,15 +358,15 @@ def test_two_clients_with_different_lists_never_make_a_step_twice(within, shop):
             for name in routes.hosts.names()[:2]:
                 routes._down[name] = None  # it believes that there is one host
             runs = [
-                door.runner.query("5 hi", run_id=f"r{number % 10}")
+                endpoint.runner.query("5 hi", run_id=f"r{number % 10}")
                 for number in range(20)
-                for door in (cluster, other)
+                for endpoint in (cluster, other)
             ]
             texts = [(await run).text for run in runs]
             sessions = [
-                door.session("ada").query(f"2 {number}")
+                endpoint.session("ada").query(f"2 {number}")
                 for number in range(5)
-                for door in (cluster, other)
+                for endpoint in (cluster, other)
             ]
             for run in sessions:
                 await run

@@ -25,7 +25,7 @@ from offbook.runtime import (
 )
 from offbook.runtime.codec.packing import unpack
 from offbook.runtime.durability.store_access import StoreAccess
-from offbook.runtime.durability.store_owner import Debt, StoreOwner
+from offbook.runtime.durability.store_owner import PendingRelease, StoreOwner
 from offbook.runtime.testing import ManualClock
 from tests.doubles.watched_stores import WatchedStore, unfinished
 from tests.programs.servers import RedisServer
@@ -424,7 +424,7 @@ def test_what_is_owed_to_a_store_that_was_never_reached_is_not_called_a_lease_th
     async def main():
         async with ActorSystem() as system:
             owner = StoreOwner(Unreachable(), system)
-            owner.owed["run"] = Debt(None)
+            owner.owed["run"] = PendingRelease(None)
             return await owner.renew()
 
     assert run(main()) is False
@@ -444,7 +444,7 @@ def test_what_an_owner_owes_is_paid_under_its_new_name(run):
             owner = StoreOwner(StoreAccess(store), system)
             await owner.enter()
             owner.end(owner.name)  # its time was over
-            owner.owed["a key"] = Debt(None)
+            owner.owed["a key"] = PendingRelease(None)
             await owner.pay_all()
             assert (owner.owed, await store.holder("a key")) == ({}, None)
 

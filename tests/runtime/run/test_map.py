@@ -311,7 +311,7 @@ def test_memory_stays_flat_over_many_inputs(run):
                 most = max(
                     most,
                     sum(
-                        type(thing).__name__ in ("Run", "RunRecord", "RunResult")
+                        type(thing).__name__ in ("Run", "RunProgress", "RunResult")
                         for thing in gc.get_objects()
                     ),
                 )

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from offbook.actors import ToolContext, tool
-from offbook.actors.tools.call_door import ToolInterrupted
+from offbook.actors.tools.tool_call_state import ToolInterrupted
 from offbook.runtime import AgentEvent, Exit, UsageError
 from offbook.runtime.testing import tool_context
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, NoReturn, TypeVar, cast
 
 from ....runtime.actor.host import Host
-from ....runtime.agent.door import AgentDoor
+from ....runtime.agent.agent_runtime import AgentRuntime
 from ....runtime.agent.options import Options
 from ....runtime.agent.run_context import RunContext
 from ....runtime.agent.tree import Node
@@ -22,7 +22,7 @@ from ....runtime.data.events import AgentEvent
 from ....runtime.data.outcome import Outcome
 from ....runtime.errors import ToolError
 from ....runtime.runner import Runner
-from ...tools.call_door import CallDoor
+from ...tools.tool_call_state import ToolCallState
 from ...tools.tool_context import ToolContext
 from ..agent import RealtimeAgent
 
@@ -106,7 +106,7 @@ class _Door:
         )
 
 
-class _CallDoor(CallDoor):
+class _RealtimeCallState(ToolCallState):
     __slots__ = ()
 
     @property
@@ -134,4 +134,6 @@ def call_context(
     agent: RealtimeAgent, run: RunContext, system: Host, call: ToolCall
 ) -> ToolContext:
     """Return the context of one call."""
-    return ToolContext(_CallDoor(cast("AgentDoor", _Door(agent, run, system)), call, None))
+    return ToolContext(
+        _RealtimeCallState(cast("AgentRuntime", _Door(agent, run, system)), call, None)
+    )

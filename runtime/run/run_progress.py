@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..agent.run_messages import CancelRun
     from ..sessions.turn import Turn
 
-__all__ = ["RunRecord"]
+__all__ = ["RunProgress"]
 
 _PENDING: Final = RunPhase.PENDING
 _PLAYING: Final = RunPhase.PLAYING
@@ -51,7 +51,7 @@ class ShowsElsewhere(Protocol):
     def end(self) -> None: ...
 
 
-class RunRecord(EventStream):
+class RunProgress(EventStream):
     """The record of one run, and its event stream to the consumer, in one object."""
 
     __slots__ = (

@@ -18,7 +18,7 @@ from typing import Final, Protocol, TypeVar
 from ..actor.host import Host
 from ..errors import UsageError
 
-__all__ = ["LoopDoor", "NotEnded", "refuse_on_a_loop", "refuse_trio", "running_loop"]
+__all__ = ["LoopBridge", "NotEnded", "refuse_on_a_loop", "refuse_trio", "running_loop"]
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class Named(Protocol):
     def run_id(self) -> str: ...
 
 
-class LoopDoor:
+class LoopBridge:
     """Access to a system's loop for one object that lives there, which errors name."""
 
     __slots__ = ("_run", "_what", "system")

@@ -1,8 +1,8 @@
 """An agent's interface to its run, for this library's own agents.
 
-`AgentDoor` sends an invocation's requests to the run's supervisor and waits for the reply. A custom
-agent holds an `AgentContext`, which exposes only the public methods; `door_of` in `context` returns
-the door.
+`AgentRuntime` sends an invocation's requests to the run's supervisor and waits for the reply. A
+custom agent holds an `AgentContext`, which exposes only the public methods; `runtime_of` in
+`context` returns the runtime.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..errors import ActorDeadError, CheckpointError, UsageError
 from ..tasks import all_at_once, start_task
 from .history import Lane
 from .hooks import call_hooks
-from .invocation import CastKey, Dialogue, Following, Invocation, InvocationPhase
+from .invocation import CastKey, Conversation, Following, Invocation, InvocationPhase
 from .run_context import RunContext
 from .run_messages import (
     CancelCast,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from .options import Options
 
-__all__ = ["ASKED_BEHIND", "AgentDoor"]
+__all__ = ["ASKED_BEHIND", "AgentRuntime"]
 
 ASKED_BEHIND: Final = "asked behind"
 """The note of an agent that called another agent after its own transfer and waits for it."""
@@ -69,7 +69,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class AgentDoor(InnerActor):
+class AgentRuntime(InnerActor):
     """One invocation of an agent, and its operations in the run. It is also the invocation's actor.
 
     Only for the agents of this library.
@@ -118,7 +118,7 @@ class AgentDoor(InnerActor):
         self._at_once: AtOnce | None = None  # created with the first call
 
     def __repr__(self) -> str:
-        return f"<AgentDoor of {self.agent_name!r} in run {self.run.run_id}>"
+        return f"<AgentRuntime of {self.agent_name!r} in run {self.run.run_id}>"
 
     @property
     def agent_name(self) -> str:
@@ -318,8 +318,8 @@ class AgentDoor(InnerActor):
         """Run an agent in a separate conversation, as a tool of this one."""
         reply: asyncio.Future[Outcome] = self.system.loop.create_future()
         invocation = self.invocation
-        dialogue = Dialogue(
-            input, shown=shown and invocation.assignment.dialogue.shown, recorded=False
+        conversation = Conversation(
+            input, shown=shown and invocation.agent_call.conversation.shown, recorded=False
         )
         lane = Lane(None, f"{invocation.id}/{cast_key}")
         await self._cast(
@@ -330,7 +330,7 @@ class AgentDoor(InnerActor):
                 cast_key=cast_key,
                 base=invocation.run_path,
                 lane=lane,
-                dialogue=dialogue,
+                conversation=conversation,
                 tool=tool,
             )
         )

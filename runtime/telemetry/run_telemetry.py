@@ -1,6 +1,6 @@
 """The observer of one run: its spans, metrics, and log records about starts and ends.
 
-The module defines how spans nest, and their attributes. A `RunWatch` exists only if something
+The module defines how spans nest, and their attributes. A `RunTelemetry` exists only if something
 observes the run. It never waits, and never changes the run.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..data.outcome import Outcome
     from ..data.run_result import RunResult
 
-__all__ = ["RunWatch", "WatchedAgent", "WatchedRun"]
+__all__ = ["RunTelemetry", "WatchedAgent", "WatchedRun"]
 
 _SLOW_WRITE: Final = 0.1
 """Seconds after which a write to the store gets a span."""
@@ -44,12 +44,12 @@ class WatchedAgent(Protocol):
     @property
     def id(self) -> str: ...
     @property
-    def assignment(self) -> Any: ...
+    def agent_call(self) -> Any: ...
     @property
     def node(self) -> Any: ...
 
 
-class RunWatch:
+class RunTelemetry:
     """The observer of one run. Used on its loop, except for `open` spans of tools in threads."""
 
     __slots__ = (
@@ -243,7 +243,7 @@ class RunWatch:
         if self._run.session_id is not None:
             attributes["gen_ai.conversation.id"] = self._run.session_id
         opened = opener.open(
-            f"invoke_agent {name}", attributes, self._around(invocation.assignment), stays=True
+            f"invoke_agent {name}", attributes, self._around(invocation.agent_call), stays=True
         )
         self._contexts[invocation.id] = opened.context
         self._open[invocation.id] = opened
@@ -267,15 +267,15 @@ class RunWatch:
             opened.fail("its actor has failed, or was stopped")
             opened.close()
 
-    def _around(self, assignment: Any) -> Any:
-        """Return the parent span for an agent that holds that assignment.
+    def _around(self, agent_call: Any) -> Any:
+        """Return the parent span for an agent that holds that agent call.
 
         This is the span of the call that it answers, of its caller, or of the run.
         """
-        parent = assignment.parent
+        parent = agent_call.parent
         found = None
-        if parent is not None and assignment.tool is not None:
-            found = self._contexts.get((parent.id, assignment.tool.call_id))
+        if parent is not None and agent_call.tool is not None:
+            found = self._contexts.get((parent.id, agent_call.tool.call_id))
         if found is None and parent is not None:
             found = self._contexts.get(parent.id)
         return found if found is not None or self._root is None else self._root.context
@@ -285,7 +285,7 @@ class RunWatch:
         loggers.run.debug("Agent %s transfers to %s.", invocation.node.name, to_agent)
         if self._opener is not None:
             names = {"offbook.from_agent": invocation.node.name, "offbook.to_agent": to_agent}
-            self._opener.instant("transfer", names, self._around(invocation.assignment))
+            self._opener.instant("transfer", names, self._around(invocation.agent_call))
 
     # --- actions of agents ---
 

@@ -1,4 +1,4 @@
-"""`CallDoor`, a tool call's access to its run, for internal use.
+"""`ToolCallState`, a tool call's access to its run, for internal use.
 
 It performs the operations of `ToolContext`, which is the user's view. A tool cannot reach the state
 of another call.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from ...runtime.agent.door import AgentDoor
+from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.codec.kept_values import stored_form
 from ...runtime.data.chat import ToolCall
 from ...runtime.data.events import Action, AgentEvent, CustomAction, Interrupted
@@ -19,7 +19,7 @@ from ...runtime.data.interrupt import AddressStep, Answer, InterruptContext
 from ...runtime.errors import CheckpointError, UsageError
 from .call_key import key_of
 
-__all__ = ["CallDoor", "ToolInterrupted"]
+__all__ = ["ToolCallState", "ToolInterrupted"]
 
 # The limit of events that one call has emitted and that are not shown yet. It bounds the memory of
 # a tool that emits endlessly.
@@ -68,7 +68,7 @@ class ToolInterrupted(BaseException):
         return self._contexts
 
 
-class CallDoor:
+class ToolCallState:
     """One call of a tool, from the side of the agent that makes it. For this package only."""
 
     __slots__ = (
@@ -84,7 +84,7 @@ class CallDoor:
         "problem",
     )
 
-    def __init__(self, agent: AgentDoor, call: ToolCall, answer: Answer | None) -> None:
+    def __init__(self, agent: AgentRuntime, call: ToolCall, answer: Answer | None) -> None:
         self.agent = agent
         self.call = call
         self.answer = answer  # answer to the interrupt of this call, if it is resumed

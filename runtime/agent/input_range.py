@@ -1,6 +1,6 @@
 """The part of the conversation that an invocation receives as its input.
 
-`InputWindow` is a frozen value that describes this part. The module reads the messages from the
+`InputRange` is a frozen value that describes this part. The module reads the messages from the
 lanes, and never changes what was recorded.
 """
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from .run_context import RunContext
     from .tree import Definition
 
-__all__ = ["InputWindow", "open_window", "read_window"]
+__all__ = ["InputRange", "open_window", "read_window"]
 
 
-class InputWindow(Value, frozen=True, gc=False):
+class InputRange(Value, frozen=True, gc=False):
     """The part of the conversation that an invocation receives."""
 
     since: int = 0
@@ -55,7 +55,7 @@ class InputWindow(Value, frozen=True, gc=False):
         return self.since if self.retold_from is None else self.retold_from
 
 
-_FIRST: Final = InputWindow()
+_FIRST: Final = InputRange()
 
 
 def open_window(
@@ -65,12 +65,12 @@ def open_window(
     retold_from: int | None = None,
     verbatim_cache: tuple[tuple[Message, ...], int] | None = None,
     asked: int | None = None,
-) -> InputWindow:
+) -> InputRange:
     """Return the window of an invocation that starts now in `lane`."""
     since = len(lane.entries)
     if input is None and not since:
         return _FIRST
-    return InputWindow(since, input, verbatim_from, retold_from, verbatim_cache, asked)
+    return InputRange(since, input, verbatim_from, retold_from, verbatim_cache, asked)
 
 
 def read_window(
@@ -83,13 +83,13 @@ def read_window(
     window, lane = invocation.window, invocation.lane
     if (
         window is _FIRST
-        and invocation.assignment.parent is None
+        and invocation.agent_call.parent is None
         and lane.parent is None
         and agent.history is None
         and run.history is None
     ):
         # the case of nearly all agents that start a run
-        return invocation.assignment.dialogue.input
+        return invocation.agent_call.conversation.input
     if window.input is not None and window.retold_from is None:
         return _verbatim(invocation, streaming=streaming)
     opening, skipped = _opening_of(invocation, streaming=streaming)
@@ -114,7 +114,7 @@ def read_window(
 def _opening_of(invocation: Invocation, *, streaming: bool) -> tuple[AgentInput, int]:
     """Return the conversation's opening messages, and the number of earlier entries to skip.
 
-    The opening is the input of the dialogue. If this agent, or one around it, took over from an
+    The opening is the input of the conversation. If this agent, or one around it, took over from an
     agent that received a handoff, it is that agent's input.
     """
     at: Invocation | None = invocation
@@ -123,13 +123,13 @@ def _opening_of(invocation: Invocation, *, streaming: bool) -> tuple[AgentInput,
             return _verbatim(at, streaming=streaming), len(at.lane.visible()) - len(
                 at.lane.entries
             ) + at.window.verbatim_until
-        above = at.assignment.parent
+        above = at.agent_call.parent
         at = (
             above
-            if above is not None and above.assignment.dialogue is at.assignment.dialogue
+            if above is not None and above.agent_call.conversation is at.agent_call.conversation
             else None
         )
-    return invocation.assignment.dialogue.input, 0
+    return invocation.agent_call.conversation.input, 0
 
 
 def _verbatim(invocation: Invocation, *, streaming: bool) -> AgentInput:
