@@ -181,7 +181,8 @@ class RunSupervisor(Casting):
 
     def _let_go(self) -> None:
         """Leave nothing of the run to the garbage collector, and stop with the last agent."""
-        self.break_cycles()
+        if self._keeps:  # otherwise the end of each agent call breaks its own
+            self.break_cycles()
         stop_when_childless(self._cell)  # the last agent's actor may still be in its last step
 
     # --- starting ---
