@@ -47,14 +47,14 @@ class MailboxSettings:
     def __post_init__(self) -> None:
         if self.capacity is not None and self.capacity < 1:
             msg = (
-                f"MailboxSettings: capacity={self.capacity} would take no message at all; give 1 "
-                "or more, or None for no bound."
+                "MailboxSettings: capacity must be 1 or more, or None for no bound, got "
+                f"{self.capacity}."
             )
             raise UsageError(msg)
         if self.overflow not in ("reject", "drop_oldest", "block"):
             msg = (
-                f"MailboxSettings: overflow={self.overflow!r} is unknown; give 'reject', "
-                "'drop_oldest' or 'block'."
+                "MailboxSettings: overflow must be 'reject', 'drop_oldest' or 'block', "
+                f"got {self.overflow!r}."
             )
             raise UsageError(msg)
 

@@ -150,9 +150,9 @@ class ActorFuture(pykka.Future[T]):
     def _block(self, timeout: float | None) -> None:
         if self._loop_thread == threading.get_ident():
             msg = (
-                "Waiting for a reply with get() or a blocking call on the event loop's own "
-                "thread would stop the loop that has to bring it. "
-                "Write `await future`, or `await ref.request(message)`."
+                "get() or a blocking call on the event loop's own thread would block the "
+                "loop that must deliver the reply. Write `await future`, or `await "
+                "ref.request(message)`."
             )
             raise UsageError(msg)
         event = threading.Event()

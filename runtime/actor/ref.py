@@ -201,7 +201,7 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             return await self._request_from_elsewhere(message, timeout)
         if cell.task is not None and cell.task is asyncio.current_task():
             msg = (
-                f"{cell.path} asks itself while it handles a message: it would wait for ever. "
+                f"{cell.path} asks itself while it handles a message: it would wait forever. "
                 "Call the method, or tell() itself."
             )
             raise UsageError(msg, actor=cell.path, message=message)
@@ -370,8 +370,8 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
                 else "the actor's own thread"
             )
             msg = (
-                f"{self._cell.path}: {call} on {where} would wait for ever, because the reply "
-                f"has to come from there. Write `{instead}`."
+                f"{self._cell.path}: {call} on {where} would wait forever, because the "
+                f"reply must come from there. Write `{instead}`."
             )
             raise UsageError(msg, actor=self._cell.path)
 

@@ -134,22 +134,22 @@ def dead_error(cell: Cell, message: Any, reason: str) -> ActorDeadError | Mailbo
             "this message for a newer one."
         )
         return MailboxFull(text, actor=path, message=message)
-    text = f"{path}: {reason}. Spawn a new one, or watch() it to be told when it ends."
+    text = f"{path}: {reason}. Spawn a new one, or watch() it to be notified when it ends."
     return ActorDeadError(text, actor=path, message=message)
 
 
 def full_error(cell: Cell, message: object) -> MailboxFull:
     path = cell.path
     text = (
-        f"The mailbox of {path} is full (capacity={cell.mailbox.capacity}). "
-        "Wait for room with `await ref.send(message)`, give it a larger mailbox, or send less."
+        f"The mailbox of {path} is full (capacity={cell.mailbox.capacity}). Await room "
+        "with `await ref.send(message)`, enlarge the mailbox, or send less."
     )
     return MailboxFull(text, actor=path, message=message)
 
 
 def timeout_error(path: str, message: object, timeout: float | None) -> AskTimeout:
     text = (
-        f"{path} has not replied within {timeout:g} seconds. The message has been sent, and may "
+        f"{path} has not replied within {timeout:g} seconds. The message was sent, and may "
         "still be handled."
     )
     return AskTimeout(text, actor=path, message=message)
@@ -157,7 +157,8 @@ def timeout_error(path: str, message: object, timeout: float | None) -> AskTimeo
 
 def room_error(path: str, message: object, timeout: float | None) -> AskTimeout:
     text = (
-        f"{path} has had no room for the message within {timeout:g} seconds: it has not been sent."
+        f"The mailbox of {path} had no room for the message within {timeout:g} seconds. "
+        "The message was not sent."
     )
     return AskTimeout(text, actor=path, message=message)
 
@@ -166,18 +167,18 @@ def cancelled_error(cell: Cell, message: object) -> HandlerCancelled | ActorDead
     path = cell.path
     if cell.system.closing:
         text = (
-            f"{path}: the system was left while the actor was in {handler_name(message)}, before "
-            "it had a reply. To let work be done first: drain()."
+            f"{path}: the system was left while the actor was in {handler_name(message)}, "
+            "before it replied. Call drain() first to complete such work."
         )
         return ActorDeadError(text, actor=path, message=message)
-    text = f"{path} was cancelled in {handler_name(message)} before it had a reply."
+    text = f"{path} was cancelled in {handler_name(message)} before it replied."
     return HandlerCancelled(text, actor=path, message=message)
 
 
 def crashed_error(cell: Cell, message: object, error: BaseException) -> ActorFailed:
     path = cell.path
     text = (
-        f"{path} crashed with {type(error).__name__} in {handler_name(message)} while it handled "
-        "this message. Its supervisor decides what becomes of it."
+        f"{path} crashed with {type(error).__name__} in {handler_name(message)} while it "
+        "handled this message. Its supervisor decides whether it restarts."
     )
     return ActorFailed(text, actor=path, message=message)

@@ -39,8 +39,8 @@ class Restart:
             raise UsageError(msg)
         if not isinstance(self.backoff, Backoff):
             msg = (
-                f"Restart: backoff={self.backoff!r} is no Backoff; write for example "
-                "backoff=Backoff(initial=0.5)."
+                "Restart: backoff must be a Backoff, for example Backoff(initial=0.5), "
+                f"got {self.backoff!r}."
             )
             raise UsageError(msg)
 

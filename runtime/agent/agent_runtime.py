@@ -235,7 +235,7 @@ class AgentRuntime(InnerActor):
         try:
             pack(value)
         except CheckpointError as error:
-            msg = f"agent {self.agent_name!r}: {what} cannot be kept in a checkpoint: {error}"
+            msg = f"agent {self.agent_name!r}: {what} cannot be stored in a checkpoint: {error}"
             raise CheckpointError(msg, run=self.run.run_id, agent=self.agent_name) from error
 
     # --- other agents ---

@@ -165,9 +165,9 @@ class _Outside(SessionValues):
     def update(self, *others: object, **more: object) -> None:
         names = ", ".join(repr(key) for key in dict(*others, **more))
         msg = (
-            f"session value {names} cannot be added here: no run is under way. Session "
-            "values live in a run: add them in an agent, a tool or a hook, "
-            "or give runner.run(..., session_values={...})."
+            f"session value {names} cannot be added here, because no run is active. Add it "
+            "in an agent, a tool or a hook, or pass runner.run(..., "
+            "session_values={...})."
         )
         raise UsageError(msg)
 

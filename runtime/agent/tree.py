@@ -398,9 +398,8 @@ def _check_names(root: Node) -> None:
         if other.agent is node.agent:
             msg = (
                 f"agent {node.name!r} has two parents: {_owner(other)} and {_owner(node)}. "
-                "An agent has one place in a tree: "
-                "make a second one under another name, or give it to one of them as a tool "
-                "(agent.as_tool())."
+                "An agent has one place in a tree: make a second one with another name, "
+                "or pass it as a tool (agent.as_tool())."
             )
         else:
             msg = (

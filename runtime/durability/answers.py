@@ -89,8 +89,8 @@ class Answers:
             raise UsageError(msg)
         if targets is not None and data is not None:
             raise UsageError(
-                "resume(targets=..., data=...): pass one of them: data goes to every "
-                "interrupt, targets to those that are named."
+                "resume: pass either data=, which answers every interrupt, or targets=, "
+                "which answers the named ones."
             )
         for name, value in (
             *(() if targets is None else targets.items()),

@@ -398,8 +398,7 @@ class EventLog(RunState):
                         ),
                     )
                     msg = (
-                        f"agent {name!r}: context.state[{key!r}] cannot be kept in the store of "
-                        f"this run: {why} {instead}"
+                        f"agent {name!r}: context.state[{key!r}] cannot be stored: {why} {instead}"
                     )
                     return CheckpointError(msg, run=self.context.run_id, agent=name)
         return error

@@ -46,7 +46,7 @@ def progress_of(wanted: ProgressLike) -> Shown:
     if callable(wanted):
         return _Told(wanted)
     if not isinstance(wanted, bool):
-        msg = f"map(progress={wanted!r}): give True, False, or a function of how far it has come."
+        msg = f"map: progress must be True, False, or a function of the progress, got {wanted!r}."
         raise UsageError(msg)
     if wanted and sys.stderr is not None and sys.stderr.isatty():
         try:

@@ -239,12 +239,12 @@ def map_of(
     if isinstance(inputs, str | bytes | Mapping) or not isinstance(
         inputs, Iterable | AsyncIterable
     ):
-        msg = f"map({inputs!r}): give several inputs: a list, or anything that is iterated over."
+        msg = f"map: inputs must be a list or another iterable of inputs, got {inputs!r}."
         raise UsageError(msg)
     if not isinstance(concurrency, int) or concurrency < 1:
         msg = (
-            f"map(concurrency={concurrency!r}): give how many runs may be under way at once, 1 "
-            "or more."
+            "map: concurrency must be the number of concurrent runs, 1 or more, got "
+            f"{concurrency!r}."
         )
         raise UsageError(msg)
     for name, given, known in (
@@ -252,11 +252,11 @@ def map_of(
         ("order", order, ("completion", "input")),
     ):
         if given not in known:
-            msg = f"map({name}={given!r}): give {known[0]!r} or {known[1]!r}."
+            msg = f"map: {name} must be {known[0]!r} or {known[1]!r}, got {given!r}."
             raise UsageError(msg)
     for name, function in (("key", key), ("ask", ask)):
         if function is not None and not callable(function):
-            msg = f"map({name}={function!r}): give a function of an input."
+            msg = f"map: {name} must be a function of an input, got {function!r}."
             raise UsageError(msg)
     if key is not None and not has_store:
         msg = (
@@ -272,8 +272,8 @@ def map_of(
         raise UsageError(msg)
     if taken := sorted({"run_id", "checkpoint_id", "detached"} & options.keys()):
         msg = (
-            f"map({taken[0]}=...): that is of one run. To name the runs, give key=, a function "
-            "of an input."
+            f"map: {taken[0]}= applies to a single run. To name the runs, pass key=, a "
+            "function of an input."
         )
         raise UsageError(msg)
 
@@ -283,10 +283,7 @@ def map_of(
 
     if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
         hint = meant(unknown[0], (*_OWN, *sorted(RunOptions.__annotations__)))
-        msg = (
-            f"map({unknown[0]}=...): there is no such option. {hint} Beside its own, map takes "
-            "those of `run`."
-        )
+        msg = f"map: unknown option {unknown[0]!r}. {hint} map also takes the options of `run`."
         raise UsageError(msg)
     progress_of(progress)
     return RunMap(

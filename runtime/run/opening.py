@@ -245,15 +245,15 @@ class BeginningOnce(Beginning):
             agent = None  # there is a journal, and it is not this agent's
         if agent != run.agent:
             msg = (
-                f"run(run_id={run.id!r}): this id belongs to a run of "
-                f"{'another agent' if agent is None else repr(agent)}. Give each run an id of "
-                "its own."
+                f"run: run_id={run.id!r} belongs to a run of "
+                f"{'another agent' if agent is None else repr(agent)}. Use a unique id for "
+                "each run."
             )
             raise UsageError(msg, run=run.id)
         if asked != run.input:
             msg = (
-                f"run(run_id={run.id!r}): this run was begun with other messages. The same id "
-                "means the same run: give another id for another question."
+                f"run: run_id={run.id!r} was started with other messages. The same id "
+                "means the same run: pass another id for another question."
             )
             raise UsageError(msg, run=run.id)
 

@@ -105,7 +105,7 @@ def check_interval(name: str, seconds: float) -> None:
         or not isinstance(seconds, int | float)
         or not 0 < seconds <= _LONGEST_WAIT
     ):
-        msg = f"{name}({seconds!r:.80}): give a number of seconds above 0, and a day at most."
+        msg = f"{name}: seconds must be above 0 and at most a day, got {seconds!r:.80}."
         raise UsageError(msg)
 
 

@@ -350,10 +350,12 @@ class Run(Unpicklable, Generic[OutputT_co]):
         earliest deadline apply.
         """
         if mode not in _MODES:
-            msg = f"cancel({mode!r}): give one of {', '.join(map(repr, _MODES))}."
+            msg = f"cancel: mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}."
             raise UsageError(msg, run=self.id)
         if timeout is not None and not timeout >= 0:
-            msg = f"cancel(timeout={timeout!r}): give a number of seconds, 0 or more, or None."
+            msg = (
+                f"cancel: timeout must be a number of seconds, 0 or more, or None, got {timeout!r}."
+            )
             raise UsageError(msg, run=self.id)
         if self._forward is not None:
             self._started().on_loop(self._forward, mode, timeout)

@@ -44,10 +44,10 @@ def key_bytes(call: str, key: object, *, name: str = "key") -> bytes:
     if type(key) is str and 0 < len(key) <= _SURELY_SHORT:
         return key.encode("utf-8", "surrogatepass")
     if not isinstance(key, str):
-        msg = f"{call}: {name} is a {type(key).__name__}; give a text."
+        msg = f"{call}: {name} must be a string, got a {type(key).__name__}."
         raise UsageError(msg)
     if not key:
-        msg = f"{call}: {name} is an empty text; give one that names something."
+        msg = f"{call}: {name} must not be an empty string."
         raise UsageError(msg)
     encoded = key.encode("utf-8", "surrogatepass")
     if len(encoded) > LONGEST_KEY:
@@ -65,14 +65,14 @@ def owner_name(call: str, owner: object) -> bytes:
 
 def text(call: str, prefix: object) -> bytes:
     if not isinstance(prefix, str):
-        msg = f"{call}: prefix is a {type(prefix).__name__}; give a text, which may be empty."
+        msg = f"{call}: prefix must be a string, which may be empty, got a {type(prefix).__name__}."
         raise UsageError(msg)
     return prefix.encode("utf-8", "surrogatepass")
 
 
 def value_bytes(call: str, value: object, *, name: str = "value") -> bytes:
     if not isinstance(value, bytes):
-        msg = f"{call}: {name} is a {type(value).__name__}; give bytes."
+        msg = f"{call}: {name} must be bytes, got a {type(value).__name__}."
         raise UsageError(msg)
     return value
 
@@ -81,10 +81,7 @@ def record_list(call: str, records: object) -> list[bytes]:
     if isinstance(records, str | bytes | bytearray | memoryview) or not isinstance(
         records, Sequence
     ):
-        msg = (
-            f"{call}: records is a {type(records).__name__}; give a list of bytes, even if it is "
-            "only one."
-        )
+        msg = f"{call}: records must be a list of bytes, got a {type(records).__name__}."
         raise UsageError(msg)
     listed = list(records)
     for index, record in enumerate(listed):
@@ -101,8 +98,8 @@ def span(call: str, seconds: object, *, name: str = "seconds", zero: bool = Fals
         or not ((seconds > 0 or (zero and seconds == 0)) and seconds <= _LONGEST_SPAN)
     ):
         msg = (
-            f"{call}: {name}={seconds!r} is no span of time; give seconds, "
-            f"{'not less' if zero else 'more'} than 0 and at most {_LONGEST_SPAN:,.0f}."
+            f"{call}: {name} must be a number of seconds, {'not less' if zero else 'more'} "
+            f"than 0 and at most {_LONGEST_SPAN:,.0f}, got {seconds!r}."
         )
         raise UsageError(msg)
     return float(seconds)
@@ -114,14 +111,17 @@ def time_to_live(store: str, ttl: object) -> float | None:
 
 def count(call: str, after: object) -> int:
     if not isinstance(after, int) or isinstance(after, bool) or not 0 <= after <= _MOST:
-        msg = f"{call}: after={after!r} is no number of records; give 0 or more."
+        msg = f"{call}: after must be a number of records, 0 or more, got {after!r}."
         raise UsageError(msg)
     return after
 
 
 def limit_of(call: str, limit: object) -> int | None:
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        msg = f"{call}: limit={limit!r}: give a number of keys, 1 or more, or None for all of them."
+        msg = (
+            f"{call}: limit must be a number of keys, 1 or more, or None for all of them, got "
+            f"{limit!r}."
+        )
         raise UsageError(msg)
     return None if limit is None else min(limit, _MOST)
 
@@ -136,8 +136,8 @@ def checked_writes(call: str, writes: Sequence[Write]) -> int:
         kind = type(write)
         if kind not in _WRITES:
             msg = (
-                f"{call}: writes[{index}] is a {kind.__name__}; give Put, Remove, Append, "
-                "Expect, RunEntry, DropEntry or ExpectEntry."
+                f"{call}: writes[{index}] must be Put, Remove, Append, Expect, RunEntry, "
+                f"DropEntry or ExpectEntry, got a {kind.__name__}."
             )
             raise UsageError(msg)
         key = write.key

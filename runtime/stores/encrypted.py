@@ -62,8 +62,8 @@ def encrypted(
     """
     if isinstance(store, EncryptedStore):
         msg = (
-            f"encrypted({store!r}): this store is encrypted already. To rotate, give all keys in "
-            "one list, the new one first."
+            f"encrypted: {store!r} is already encrypted. To rotate keys, pass all of them "
+            "in one list, the new one first."
         )
         raise UsageError(msg)
     missing = [
@@ -73,8 +73,8 @@ def encrypted(
     ]
     if missing or isinstance(store, type):
         msg = (
-            f"encrypted({store!r}): the store must be a JournalStore, and has no "
-            f"{', '.join(missing) or 'instance'}. Give SQLiteStore('runs.db'), for example."
+            "encrypted: store must be a JournalStore such as SQLiteStore('runs.db'), got "
+            f"{store!r}, which has no {', '.join(missing) or 'instance'}."
         )
         raise UsageError(msg)
     ciphers = _Ciphers(
@@ -96,7 +96,7 @@ class _Ciphers:
         from hashlib import blake2b  # noqa: PLC0415 -- a part of the standard library that most programs do without
 
         if not keys:
-            msg = "encrypted(keys=[]): give one key or more, the one to encrypt with first."
+            msg = "encrypted: keys must not be empty. Pass one or more; the first one encrypts."
             raise UsageError(msg)
         self.accepts_plain = accept_plain
         self._invalid = InvalidTag
@@ -125,8 +125,8 @@ class _Ciphers:
             if self.accepts_plain:
                 return data
             msg = (
-                f"what is stored under {key!r} is not encrypted: if it was written before the "
-                "store was, pass encrypted(..., accept_plain=True)."
+                f"the data stored under {key!r} is not encrypted. If it was written before "
+                "encryption was enabled, pass encrypted(..., accept_plain=True)."
             )
             raise StoreError(msg)
         name = data[len(_MAGIC) : len(_MAGIC) + _ID_SIZE]

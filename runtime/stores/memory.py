@@ -338,9 +338,9 @@ class MemoryStore(Unpicklable):
         process = os.getpid()
         if process != self._made_in and not self._is_copied:
             msg = (
-                f"MemoryStore.{operation}: it is in the memory of the process that this one "
-                "was forked from. Make one here, after the fork, or give both "
-                "processes a store that they can share, such as SQLiteStore('runs.db')."
+                f"MemoryStore.{operation}: this store belongs to the parent process, which "
+                "forked this one. Make a new one after the fork, or use a store that both "
+                "can share, such as SQLiteStore('runs.db')."
             )
             raise UsageError(msg)
         return self._locks.get(process) or self._locks.setdefault(process, threading.Lock())

@@ -136,14 +136,14 @@ class RunQuery:
 def checked_query(call: str, query: object) -> RunQuery:
     """Raise UsageError if it is not a valid query."""
     if not isinstance(query, RunQuery):
-        msg = f"{call}: {query!r:.80} is a {type(query).__name__}; give a RunQuery."
+        msg = f"{call}: query must be a RunQuery, got a {type(query).__name__}: {query!r:.80}."
         raise UsageError(msg)
     if (
         not isinstance(query.limit, int)
         or isinstance(query.limit, bool)
         or not 1 <= query.limit <= _MOST
     ):
-        msg = f"{call}: limit={query.limit!r}: give a number from 1 to {_MOST:,}."
+        msg = f"{call}: limit must be from 1 to {_MOST:,}, got {query.limit!r}."
         raise UsageError(msg)
     return query
 
@@ -188,8 +188,8 @@ def entry_size(call: str, entry: RunEntry) -> int:
     ):
         return len(entry.value) + sum(map(len, texts))
     msg = (
-        f"{call}: {entry!r:.200} is no entry: give texts of at most {_LONGEST:,} bytes, "
-        "whole microseconds, and the value as bytes."
+        f"{call}: a row must have strings of at most {_LONGEST:,} bytes, times in whole "
+        f"microseconds, and a value of bytes, got {entry!r:.200}."
     )
     raise UsageError(msg)
 

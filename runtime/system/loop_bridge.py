@@ -134,7 +134,7 @@ class LoopBridge:
         self.check()
         if self.is_here:
             msg = (
-                f"`{call}` would wait for ever: {self._subject} lives on this thread's event "
+                f"`{call}` would wait forever: {self._subject} lives on this thread's event "
                 f"loop, which is not running. Write `{instead}` in a coroutine."
             )
             raise UsageError(msg, run=self._run_id)
@@ -182,8 +182,8 @@ class LoopBridge:
                 return None
             if until is not None and time.monotonic() >= until:
                 msg = (
-                    f"{call}: {self._subject} has not ended within {timeout:g} s. It goes on: "
-                    "call result() again, or cancel()."
+                    f"{call}: {self._subject} has not ended within {timeout:g} s, and "
+                    "continues. Call result() again, or cancel()."
                 )
                 raise NotEnded(msg)
 

@@ -43,8 +43,8 @@ def check_options(
     """Raise if a system cannot be created with these options."""
     if worker_threads is not None and worker_threads < 1:
         msg = (
-            f"ActorSystem: worker_threads={worker_threads} could run nothing; give 1 or more, or "
-            "None for a number that suits the machine."
+            "ActorSystem: worker_threads must be 1 or more, or None for a number that "
+            f"suits the machine, got {worker_threads}."
         )
         raise UsageError(msg)
     for option, seconds in (("slow_handler", slow_handler), ("stop_timeout", stop_timeout)):
@@ -59,8 +59,9 @@ def check_options(
         or not _SHORTEST_LEASE <= lease_seconds <= _LONGEST_LEASE
     ):
         msg = (
-            f"ActorSystem: lease_seconds={lease_seconds!r:.80}: give 2 or more, so that a store "
-            "that answers late does not cost the runs; an hour at most."
+            "ActorSystem: lease_seconds must be from 2 to 3600, got "
+            f"{lease_seconds!r:.80}. With a shorter one, a store that answers late would "
+            "cost the runs."
         )
         raise UsageError(msg)
     check_full_collections(full_collections)

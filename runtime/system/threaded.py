@@ -81,8 +81,8 @@ class ThreadedSystem:
             return
         if thread is threading.current_thread():
             msg = (
-                f"{self._system!r} cannot be left by one of its own actors, on its own loop: it "
-                "would wait for itself."
+                f"{self._system!r} cannot be left by one of its own actors on its own "
+                "loop, because it would wait for itself."
             )
             raise UsageError(msg)
         self._system.on_loop(leave.set)

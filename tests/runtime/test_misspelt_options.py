@@ -102,9 +102,12 @@ def test_a_misspelt_option_is_named_with_the_one_that_is_meant(call, text):
     [
         (
             lambda: runner().map(["q"], concurency=3),
-            r"map\(concurency=\.\.\.\).*Did you mean 'concurrency'\?",
+            r"map: unknown option 'concurency'.*Did you mean 'concurrency'\?",
         ),
-        (lambda: runner().map(["q"], timout=3), r"map\(timout=\.\.\.\).*Did you mean 'timeout'\?"),
+        (
+            lambda: runner().map(["q"], timout=3),
+            r"map: unknown option 'timout'.*Did you mean 'timeout'\?",
+        ),
         (
             lambda: tool(timout=3)(look_up),
             r"tool 'look_up': unknown option 'timout'\. Did you mean 'timeout'\?",

@@ -80,7 +80,7 @@ def test_state_that_cannot_be_kept_is_named_by_its_agent_and_its_key(durability,
     if kind is Says and durability == "interrupt":
         assert result.status is RunStatus.COMPLETED
         return
-    assert "agent 'second': context.state['client'] cannot be kept" in str(result.error)
+    assert "agent 'second': context.state['client'] cannot be stored" in str(result.error)
     assert "['open'][0] is a function" in str(result.error)
     assert "image" not in str(result.error)
 

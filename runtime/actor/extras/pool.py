@@ -163,13 +163,10 @@ def spawn_pool(
 ) -> ActorPool[A]:
     """Spawn a pool under that parent; None is the system itself."""
     if not isinstance(size, int) or size < 1:
-        msg = (
-            f"spawn_pool({getattr(actor_class, '__name__', actor_class)}, {size!r}): pass how "
-            "many there are to be, 1 or more."
-        )
+        msg = f"spawn_pool: size must be a number of actors, 1 or more, got {size!r}."
         raise UsageError(msg)
     if strategy not in get_args(Strategy):
-        msg = f"spawn_pool(strategy={strategy!r}): pass 'round_robin' or 'least_busy'."
+        msg = f"spawn_pool: strategy must be 'round_robin' or 'least_busy', got {strategy!r}."
         raise UsageError(msg)
     pool = system.spawn_under(parent, Pool, (), {}, name=name, supervision=None, mailbox=None)
     rule = Restart() if supervision is None else supervision

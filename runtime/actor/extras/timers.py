@@ -119,7 +119,7 @@ class Timers:
     def after(self, seconds: float, message: object) -> TimerHandle:
         """Send `message` to this actor in `seconds` seconds."""
         if not (isinstance(seconds, int | float) and 0 <= seconds < math.inf):
-            msg = f"timers.after({seconds!r}, ...): pass a number of seconds, 0 or more."
+            msg = f"timers.after: seconds must be a number of seconds, 0 or more, got {seconds!r}."
             raise UsageError(msg, actor=self.cell.path)
         return self._set(seconds, message, None)
 
@@ -129,7 +129,7 @@ class Timers:
         While one waits in the mailbox, no other is added.
         """
         if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
-            msg = f"timers.every({seconds!r}, ...): pass a number of seconds above 0."
+            msg = f"timers.every: seconds must be a number of seconds above 0, got {seconds!r}."
             raise UsageError(msg, actor=self.cell.path)
         return self._set(seconds, message, seconds)
 

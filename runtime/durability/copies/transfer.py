@@ -44,8 +44,8 @@ async def export_store(store: Any, file: IO[bytes], progress: Progress) -> tuple
     """Write all runs and sessions to a file. Returns the numbers of keys and of runs."""
     if await store.get(HELD) is None:
         msg = (
-            f"export: {store!r} is not held, and its runs could go on while they are read. Hold "
-            "it first: offbook hold STORE."
+            f"export: {store!r} is not held, and its runs could continue while they are "
+            "read. Hold it first: offbook hold STORE."
         )
         raise UsageError(msg)
     pack = msgpack.Packer(unicode_errors="surrogatepass").pack

@@ -327,13 +327,13 @@ class Following:
             raise self._problem
         if not position:
             msg = (
-                f"run {self._run_id!r} of {self._agent_name!r} is not in the store: it was never "
-                "begun there, or has ended and is not kept any more."
+                f"run {self._run_id!r} of {self._agent_name!r} is not in the store: it was "
+                "never stored there, or its retention is over."
             )
             raise CheckpointNotFound(msg, run=self._run_id)
         msg = (
-            f"run {self._run_id!r} has ended, or waits for an answer, and it is not kept how: "
-            "give its Runner keep='all', or so many seconds."
+            f"run {self._run_id!r} has ended, or waits for an answer, and its result was "
+            "not retained. Pass keep='all', or a number of seconds, to its Runner."
         )
         raise CheckpointError(msg, run=self._run_id)
 

@@ -57,7 +57,7 @@ async def forget_run(
     if await access.is_held():  # no process may own a run in a held store
         if await access.holder(open_key(agent, run_id)) is not None:
             msg = (
-                f"forget({run_id!r}): the process that has the run has not noticed yet that the "
+                f"forget({run_id!r}): the process of the run has not noticed yet that the "
                 "store is held. Try again in a minute."
             )
             raise UsageError(msg, run=run_id)
@@ -133,7 +133,7 @@ async def _removal(
         and await access.row(agent, run_id) is None
         and not [key for key in keys if await access.get(key) is not None or await access.read(key)]
     ):
-        msg = f"forget({run_id!r}): the store has no such run of {agent!r}."
+        msg = f"forget({run_id!r}): the store has no run with this id of agent {agent!r}."
         raise CheckpointNotFound(msg, run=run_id)
     return [
         *(Remove(key) for key in (*saves, *keys)),

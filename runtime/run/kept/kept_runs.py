@@ -202,10 +202,7 @@ class KeptRuns:
         The page "Backup and restore" lists the deleted data that a database retains.
         """
         if not isinstance(session_id, str) or not session_id:
-            msg = (
-                f"forget_session({session_id!r:.80}): session_id must be the id of a session, "
-                "which is a string that is not empty."
-            )
+            msg = f"forget_session: session_id must be a non-empty string, got {session_id!r:.80}."
             raise UsageError(msg)
         access, system = self._listing("forget_session()"), self._factory.choose_system()
         return await LoopBridge(system, "forget_session()").call(

@@ -93,8 +93,8 @@ class PostgresStore(DrivenStore):
                 or not 0 < len(value.encode("utf-8", "replace")) <= _LONGEST_NAME
             ):
                 msg = (
-                    f"PostgresStore: {name}={value!r:.80} is no name of at most {_LONGEST_NAME} "
-                    "bytes."
+                    f"PostgresStore: {name} must be a name of at most {_LONGEST_NAME} "
+                    f"bytes, got {value!r:.80}."
                 )
                 raise UsageError(msg)
         self._dsn = dsn
@@ -428,16 +428,16 @@ def _without_secrets(dsn: object) -> str:
         return f"dsn by {getattr(dsn, '__qualname__', type(dsn).__name__)}"
     if not isinstance(dsn, str):
         msg = (
-            f"PostgresStore: dsn is a {type(dsn).__name__}; give a text as "
-            "postgresql://user@host/database, or a function (`def`) that returns one."
+            "PostgresStore: dsn must be a string such as postgresql://user@host/database, "
+            f"or a function (`def`) that returns one, got a {type(dsn).__name__}."
         )
         raise UsageError(msg)
     try:
         parts = conninfo_to_dict(dsn)
     except Exception:  # noqa: BLE001 -- an invalid dsn raises anything
         msg = (
-            "PostgresStore: the dsn cannot be read (it is not shown, because it may hold a "
-            "password); give one as postgresql://user@host/database."
+            "PostgresStore: dsn must have the form postgresql://user@host/database. The "
+            "one passed is not shown, because it may contain a password."
         )
         raise UsageError(msg) from None
     return " ".join(

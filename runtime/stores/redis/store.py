@@ -104,8 +104,8 @@ class RedisStore(DrivenStore):
     ) -> None:
         if not isinstance(url, str) and not is_plain_function(url):
             msg = (
-                f"RedisStore: url is a {type(url).__name__}; give a text as "
-                "redis://localhost:6379/0, or a function (`def`) that returns one."
+                "RedisStore: url must be a string such as redis://localhost:6379/0, or a "
+                f"function (`def`) that returns one, got a {type(url).__name__}."
             )
             raise UsageError(msg)
         if (
@@ -114,8 +114,8 @@ class RedisStore(DrivenStore):
             or "\0" in prefix
         ):
             msg = (
-                f"RedisStore: prefix={prefix!r:.80} is no text of at most {_LONGEST_PREFIX} "
-                "bytes, none of them NUL."
+                f"RedisStore: prefix must be a string of at most {_LONGEST_PREFIX} bytes "
+                f"without NUL, got {prefix!r:.80}."
             )
             raise UsageError(msg)
         self._prefix = prefix
@@ -435,8 +435,8 @@ def _see_what_it_is(client: _Client) -> None:
     said = _answer(client, "INFO", "cluster")
     if isinstance(said, dict) and str(said.get("cluster_enabled")) == "1":
         msg = (
-            "it is a Redis Cluster, whose servers cannot write in one step what belongs "
-            "together: give the url of a single server or a primary"
+            "it is a Redis Cluster, which cannot write several keys in one step. Pass the "
+            "url of a single server or a primary"
         )
         raise Unusable(msg)
 
@@ -466,8 +466,8 @@ def _client(url: str | Callable[[], str]) -> _Client:
         decodes = client.connection_pool.connection_kwargs.get("decode_responses")
     except Exception:  # noqa: BLE001 -- an invalid url raises anything
         msg = (
-            "RedisStore: the url cannot be read (it is not shown, because it may hold a "
-            "password); give one as redis://localhost:6379/0."
+            "RedisStore: url must have the form redis://localhost:6379/0. The one passed "
+            "is not shown, because it may contain a password."
         )
         raise UsageError(msg) from None
     if decodes:

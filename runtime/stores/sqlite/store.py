@@ -74,12 +74,12 @@ class SQLiteStore(DrivenStore):
     ) -> None:
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
         if not isinstance(name, str) or not name or "\0" in name:
-            msg = f"SQLiteStore: path={path!r} is no path of a file; give a text or a Path."
+            msg = f"SQLiteStore: path must be a string or a Path of a file, got {path!r}."
             raise UsageError(msg)
         if not isinstance(mode, int) or isinstance(mode, bool) or mode & ~0o777 or ~mode & _OWN:
             msg = (
-                f"SQLiteStore: mode={mode!r} are no permissions with which it could read and "
-                "write its files; give such as 0o600 or 0o660."
+                "SQLiteStore: mode must let the owner read and write the file, such as "
+                f"0o600 or 0o660, got {mode!r}."
             )
             raise UsageError(msg)
         self._path = name if name == _IN_MEMORY else str(Path(name).absolute())
@@ -95,8 +95,8 @@ class SQLiteStore(DrivenStore):
     def _make_backend(self) -> _Backend:
         if self._path == _IN_MEMORY and os.getpid() != self._made_in:
             msg = (
-                "SQLiteStore(':memory:') is in the memory of the process that this one was "
-                "forked from. Give both the path of a file, or make one here."
+                "SQLiteStore(':memory:') belongs to the parent process, which forked this "
+                "one. Pass the path of a file to both, or make a store after the fork."
             )
             raise UsageError(msg)
         return _Backend(
@@ -113,8 +113,8 @@ class SQLiteStore(DrivenStore):
         """
         if self._path == _IN_MEMORY:
             msg = (
-                "SQLiteStore(':memory:').backup: a store in memory has no file to copy. Give the "
-                "store the path of a file."
+                "SQLiteStore(':memory:').backup: a store in memory has no file to copy. "
+                "Use a store with the path of a file."
             )
             raise UsageError(msg)
         await self.get(_ANY_KEY)  # the file and its tables exist
@@ -125,7 +125,7 @@ class SQLiteStore(DrivenStore):
             )
         except FileExistsError as error:
             msg = (
-                f"{call}: this file is there already, and is not written over. Give another "
+                f"{call}: this file already exists, and is not overwritten. Pass another "
                 "name, such as one with the date."
             )
             raise UsageError(msg) from error

@@ -291,8 +291,11 @@ def test_what_does_not_run_cannot_be_drained(run, says):
 @pytest.mark.parametrize(
     ("make", "parts"),
     [
-        (lambda: ActorSystem(worker_threads=0), ("ActorSystem", "worker_threads=0", "1 or more")),
-        (lambda: ActorSystem(mailbox_capacity=0), ("capacity=0", "1 or more")),
+        (
+            lambda: ActorSystem(worker_threads=0),
+            ("ActorSystem", "worker_threads must be 1 or more", "got 0"),
+        ),
+        (lambda: ActorSystem(mailbox_capacity=0), ("capacity must be 1 or more", "got 0")),
         (lambda: ActorSystem(slow_handler=-1), ("ActorSystem", "slow_handler=-1", "seconds")),
         (
             lambda: ActorSystem(slow_handler=math.nan),
@@ -303,11 +306,15 @@ def test_what_does_not_run_cannot_be_drained(run, says):
             lambda: ActorSystem(stop_timeout=math.nan),
             ("ActorSystem", "stop_timeout=nan", "seconds"),
         ),
-        (lambda: MailboxSettings(0), ("MailboxSettings", "capacity=0", "1 or more")),
-        (lambda: MailboxSettings(-5), ("MailboxSettings", "capacity=-5", "1 or more")),
+        (lambda: MailboxSettings(0), ("MailboxSettings", "capacity must be 1 or more", "got 0")),
+        (lambda: MailboxSettings(-5), ("MailboxSettings", "capacity must be 1 or more", "got -5")),
         (
             lambda: MailboxSettings(1, "wait"),
-            ("MailboxSettings", "overflow='wait'", "'reject', 'drop_oldest' or 'block'"),
+            (
+                "MailboxSettings",
+                "overflow must be 'reject', 'drop_oldest' or 'block'",
+                "got 'wait'",
+            ),
         ),
     ],
     ids=lambda case: "" if callable(case) else " ".join(case),

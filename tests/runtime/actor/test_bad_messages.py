@@ -1,4 +1,4 @@
-"""Bad input: messages to nobody, and calls that would wait for ever.
+"""Bad input: messages to nobody, and calls that would wait forever.
 
 Each gets an error that says what was wrong, where, and what to do.
 """
@@ -64,10 +64,10 @@ def test_an_actor_that_waits_for_itself_is_told_so(run, kind, says):
         async with ActorSystem() as system:
             with pytest.raises(UsageError) as caught:
                 await system.spawn(Narcissus, name="it").request("ask yourself")
-            says(caught, "it", "wait for ever", "tell")
+            says(caught, "it", "wait forever", "tell")
             with pytest.raises(UsageError) as caught:
                 await system.spawn(Blocking, name="it as well").request("ask yourself")
-            says(caught, "it", "wait for ever")
+            says(caught, "it", "wait forever")
 
     run(main())
 

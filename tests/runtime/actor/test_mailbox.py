@@ -44,7 +44,7 @@ class Waiter:
 
 @pytest.mark.parametrize("capacity", [0, -1])
 def test_a_capacity_that_takes_nothing_is_a_usage_error(capacity):
-    with pytest.raises(UsageError, match=f"capacity={capacity}"):
+    with pytest.raises(UsageError, match=f"capacity must be 1 or more.*got {capacity}"):
         MailboxSettings(capacity)
 
 

@@ -212,7 +212,7 @@ def test_a_future_made_on_the_loop_can_be_read_in_a_thread_and_the_other_way_rou
 
 def test_an_actor_that_asks_itself_gets_a_usage_error_instead_of_waiting_for_ever(run, kind):
     async def ask_itself(actor: Actor) -> str:
-        with pytest.raises(UsageError, match="wait for ever") as caught:
+        with pytest.raises(UsageError, match="wait forever") as caught:
             await actor.actor_ref.request("to myself")
         return caught.value.actor
 

@@ -113,8 +113,8 @@ def test_a_backoff_that_makes_no_sense_is_refused(settings, setting, advice):
         ({"within": 0}, "within=0", "more than 0"),
         ({"within": -5.0}, "within=-5.0", "more than 0"),
         ({"within": math.nan}, "within=nan", "more than 0"),
-        ({"backoff": 0.5}, "backoff=0.5", "Backoff("),
-        ({"backoff": None}, "backoff=None", "Backoff("),
+        ({"backoff": 0.5}, "backoff must be a Backoff", "got 0.5"),
+        ({"backoff": None}, "backoff must be a Backoff", "got None"),
     ],
     ids=repr,
 )

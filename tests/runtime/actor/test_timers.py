@@ -288,7 +288,7 @@ def test_one_that_is_lost_with_its_actor_is_no_dead_letter(run, gate):
 )
 def test_a_time_that_is_none_is_refused(run, kind, call):
     async def story(ref, clock):
-        with pytest.raises(UsageError, match="pass a number of seconds"):
+        with pytest.raises(UsageError, match="must be a number of seconds"):
             await ref.request(call)
 
     acting(run, kind, story)

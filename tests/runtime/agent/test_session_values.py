@@ -287,7 +287,7 @@ def test_outside_of_a_run_there_are_none():
     ],
 )
 def test_outside_of_a_run_adding_is_an_error_that_says_so(add):
-    with pytest.raises(UsageError, match="no run is under way"):
+    with pytest.raises(UsageError, match="no run is active"):
         add()
     assert get_session_values() == {}
 

@@ -67,7 +67,7 @@ def test_a_file_is_backed_up_and_not_written_over(command, tmp_path):
     assert command("runs", "--store", "copy.db").stdout.startswith(waits)
     again = command("backup", "runs.db", "copy.db")
     assert again.exit_code == 1
-    assert "is there already, and is not written over" in again.stderr
+    assert "already exists, and is not overwritten" in again.stderr
     server = command("backup", "redis://127.0.0.1:1/0", "copy2.db")
     assert server.exit_code == 1
     assert "back up a store on a server with the tools of that server" in server.stderr

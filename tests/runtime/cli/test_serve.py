@@ -55,7 +55,9 @@ def refused(agents, monkeypatch):
     monkeypatch.chdir(agents)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in ("agents", "broken", "raises"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+        # What the command imports by these names hides, in later tests, packages of the same name.
+        monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delitem(sys.modules, name)
 
     def refused(*args):
         done = CliRunner().invoke(app, ["serve", *args])

@@ -80,7 +80,7 @@ def test_the_same_name_for_other_messages_or_of_another_agent_is_refused(run):
         desk.go.set()
         runner = Runner(desk.agent(), store=store, durability="step")
         await runner.query("go", run_id="r")
-        with pytest.raises(UsageError, match="begun with other messages"):
+        with pytest.raises(UsageError, match="was started with other messages"):
             await runner.query("stop", run_id="r")
         with pytest.raises(UsageError, match="belongs to a run of 'Desk'"):
             await Runner(Desk("Other").agent(), store=store, durability="step").query(

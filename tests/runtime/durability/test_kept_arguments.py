@@ -125,7 +125,7 @@ def test_a_time_for_which_no_store_can_keep_an_outcome_is_said_when_the_runner_i
     "seconds", [1, 1.99, -5, 0, 3601, float("inf"), float("nan"), 10**400, True, "30", None]
 )
 def test_a_lease_that_is_no_time_or_too_short_is_said_when_the_system_is_made(seconds):
-    with pytest.raises(UsageError, match="lease_seconds="):
+    with pytest.raises(UsageError, match="lease_seconds must be from 2 to 3600"):
         ActorSystem(lease_seconds=seconds)
 
 

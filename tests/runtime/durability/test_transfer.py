@@ -138,7 +138,7 @@ def test_only_a_store_that_is_held_is_exported_and_only_a_whole_file_is_imported
         file = await exported(store)
         await release(StoreAccess(store))
         with pytest.raises(
-            UsageError, match="is not held, and its runs could go on while they are read"
+            UsageError, match="is not held, and its runs could continue while they are read"
         ):
             await export_store(store, io.BytesIO(), nothing)
         data = file.getvalue()

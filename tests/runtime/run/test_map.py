@@ -335,9 +335,9 @@ def test_it_is_iterated_over_once(run):
 @pytest.mark.parametrize(
     ("inputs", "options", "what"),
     [
-        ("one text", {}, "several inputs"),
-        (3, {}, "several inputs"),
-        ({"a": 1}, {}, "several inputs"),
+        ("one text", {}, "inputs must be a list"),
+        (3, {}, "inputs must be a list"),
+        ({"a": 1}, {}, "inputs must be a list"),
         (["a"], {"concurrency": 0}, "concurrency"),
         (["a"], {"on_error": "ignore"}, "on_error"),
         (["a"], {"order": "any"}, "order"),

@@ -194,7 +194,7 @@ def test_a_session_of_a_store_that_is_held_is_forgotten(run, store_of):
 @pytest.mark.parametrize("session_id", ["", None, 7])
 def test_a_session_has_an_id(run, session_id):
     async def main():
-        with pytest.raises(UsageError, match="session_id must be the id of a session"):
+        with pytest.raises(UsageError, match="session_id must be a non-empty string"):
             await runner_of(MemoryStore()).forget_session(session_id)
 
     run(main())

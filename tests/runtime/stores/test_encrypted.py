@@ -161,11 +161,11 @@ def test_a_key_is_32_bytes_and_is_never_shown(monkeypatch):
         with pytest.raises(UsageError, match="a key must be 32 random bytes") as caught:
             encrypted(MemoryStore(), keys=keys)
         assert "secret'" not in str(caught.value)
-    with pytest.raises(UsageError, match="give one key or more"):
+    with pytest.raises(UsageError, match="keys must not be empty"):
         encrypted(MemoryStore(), keys=[])
-    with pytest.raises(UsageError, match="is encrypted already"):
+    with pytest.raises(UsageError, match="is already encrypted"):
         encrypted(encrypted(MemoryStore(), keys=OLD), keys=NEW)
-    with pytest.raises(UsageError, match="the store must be a JournalStore"):
+    with pytest.raises(UsageError, match="store must be a JournalStore"):
         encrypted({}, keys=OLD)
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     with pytest.raises(UsageError, match=r"pip install 'offbook\[encryption\]'"):

@@ -180,7 +180,7 @@ def test_g24_a_commit_that_waits_for_a_standby_which_is_not_there(run, kind, own
                 if isinstance(answer, StoreError):
                     break
                 await asyncio.sleep(0.05)  # the server has yet to read its configuration
-            assert "said nothing" in str(answer)
+            assert "sent nothing" in str(answer)
             held = await store.read("journal")  # what is read needs no standby
             sql("ALTER SYSTEM RESET synchronous_standby_names")
             sql("SELECT pg_reload_conf()")

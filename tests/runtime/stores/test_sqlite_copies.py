@@ -71,7 +71,7 @@ def test_a_backup_writes_over_nothing_and_says_why_it_cannot(run, tmp_path):
         (tmp_path / "there.db").write_text("mine")
         async with SQLiteStore(tmp_path / "runs.db") as store:
             for path in (tmp_path / "there.db", tmp_path / "runs.db"):
-                with pytest.raises(UsageError, match="is there already, and is not written over"):
+                with pytest.raises(UsageError, match="already exists, and is not overwritten"):
                     await store.backup(path)
             with pytest.raises(StoreError, match="See that the folder is there"):
                 await store.backup(tmp_path / "nowhere" / "copy.db")

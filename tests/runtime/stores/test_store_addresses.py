@@ -104,7 +104,7 @@ def test_sentinels_name_the_primary_also_after_a_fail_over(run, servers):
     ],
 )
 def test_an_address_of_sentinels_that_cannot_be_read(url):
-    with pytest.raises(UsageError, match="the url cannot be read"):
+    with pytest.raises(UsageError, match="url must have the form redis://"):
         RedisStore(url)
 
 
