@@ -9,7 +9,7 @@ import asyncio
 from models import model
 from show import ask, show
 
-from offbook import ChatModelAgent, MemoryStore, Parallel, Runner, ToolCalls, tool
+from offbook import ChatModelAgent, MemoryStore, ModelRequest, Parallel, Runner, ToolCalls, tool
 
 
 @tool
@@ -22,6 +22,13 @@ def get_weather(city: str) -> str:
 def book_flight(city: str) -> str:
     """Book a flight to a city."""
     return f"flight UA 7 to {city} is booked"
+
+
+def booked(request: ModelRequest) -> str:
+    """Stand in for a model's answer to the result of the booking."""
+    if "is booked" in request.messages[-1].text:
+        return "Your flight to Paris is booked: UA 7."
+    return "I have not booked a flight."
 
 
 weather = ChatModelAgent(
@@ -52,7 +59,7 @@ travel = ChatModelAgent(
         "approve it."
     ),
     tools=[book_flight],
-    model=model(ToolCalls(book_flight={"city": "Paris"}), "Your flight to Paris is booked: UA 7."),
+    model=model(ToolCalls(book_flight={"city": "Paris"}), booked),
 )
 router = ChatModelAgent(
     name="Router",

@@ -36,7 +36,7 @@ from .durability.unfinished_run import UnfinishedRun, definitions_of, input_mark
 from .errors import UsageError
 from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
-from .run.approving import shown_interrupt, stored_interrupt
+from .run.approving import check_arguments, shown_interrupt, stored_interrupt
 from .run.event_log import EventLog
 from .run.kept.kept_runs import KeptRuns
 from .run.map_progress import ProgressLike
@@ -288,10 +288,10 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
 
     def _begin(self, wanted: Given, context: RunContext, turn: Turn | None) -> Run[OutputT_co]:
         messages, checkpoint_id, streaming, timeout, is_named, detached, labels = wanted
-        if timeout is not None and not timeout > 0:
+        if timeout is not None and (not isinstance(timeout, int | float) or not timeout > 0):
             msg = (
                 "run(): timeout must be a number of seconds above 0, or None for no limit, "
-                f"got {timeout}."
+                f"got {timeout!r:.80}."
             )
             raise UsageError(msg)
         given = AgentInput(
@@ -515,6 +515,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
         nothing is called. With an `answer_id` the same answer may be sent again, from any process:
         if the store already has it, the run is followed.
         """
+        check_arguments(arguments)
         verdict = Verdict(True, arguments, shown=shown_interrupt(interrupt))
         return self._verdict("approve", interrupt, verdict, answer_id)
 

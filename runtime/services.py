@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Never, TypeVar, Unpack, cast
 
 from .actor.current import entered_system
 from .data.output_type import OutputT_co
@@ -152,6 +152,16 @@ class Service(Generic[OutputT_co]):
             )
             raise UsageError(msg)
         return self._runner
+
+    def __getattr__(self, name: str) -> Never:
+        if not name.startswith("_") and hasattr(Runner, name):
+            msg = (
+                f"a Service has no {name!r}, but its Runner has. Write `async with service(...) as "
+                f"runner:`, and runner.{name}."
+            )
+        else:
+            msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(msg, name=name, obj=self)
 
     # --- on an event loop ---
 

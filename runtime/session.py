@@ -157,14 +157,14 @@ class Session(Generic[OutputT_co]):
             Turn(self._access, self.id, self._busy, self._policy, self._start),
             **run_options,
         )
-        record, bridge = end_of(run)
+        progress, bridge = end_of(run)
         if bridge is None:
             if self._sleeping is None:
                 self._sleeping = WeakSet()
             self._sleeping.add(run)
         else:
-            self._begun[record] = bridge
-        run.when_finished(lambda: self._begun.pop(record, None))
+            self._begun[progress] = bridge
+        run.when_finished(lambda: self._begun.pop(progress, None))
         return run
 
     async def history(self) -> tuple[Message, ...]:
@@ -191,18 +191,18 @@ class Session(Generic[OutputT_co]):
         """
         self._closed = True
         for run in tuple(self._sleeping or ()):
-            record, bridge = end_of(run)
+            progress, bridge = end_of(run)
             if bridge is not None:
-                self._begun[record] = bridge
+                self._begun[progress] = bridge
         while self._begun:
             begun = tuple(self._begun.items())
             await asyncio.gather(
                 *(
-                    bridge.call(record.wait_ended)
-                    for record, bridge in begun
+                    bridge.call(progress.wait_ended)
+                    for progress, bridge in begun
                     if not bridge.system.loop.is_closed()
                 )
             )
-            for record, bridge in begun:
-                if record.has_ended or bridge.system.loop.is_closed():
-                    self._begun.pop(record, None)
+            for progress, bridge in begun:
+                if progress.has_ended or bridge.system.loop.is_closed():
+                    self._begun.pop(progress, None)

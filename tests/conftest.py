@@ -89,7 +89,7 @@ def nothing_is_left() -> Iterator[None]:
         if thread not in before and thread.name != "default-loop"
     ]
     for thread in left:
-        thread.join(5)  # one that is on its way out is not left
+        thread.join(20)  # one that is on its way out is not left, also on a machine that stalls
     left = [thread for thread in left if thread.is_alive()]
     assert not left, f"threads left: {left}"
     assert not pykka.ActorRegistry.get_all()

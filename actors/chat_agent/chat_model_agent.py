@@ -535,12 +535,13 @@ def as_model(model: ChatModel | str | None, name: str) -> ChatModel:
         try:
             return model_from_env()
         except UsageError as problem:
-            msg = f"agent {name!r} has no model: {problem} Or pass one: model=..."
+            msg = f"agent {name!r} has no model. Pass model='gpt-4o-mini', for example. {problem}"
             raise UsageError(msg, agent=name) from None
     if not callable(getattr(model, "generate", None)) or isinstance(model, type):
         msg = (
             f"agent {name!r}: model must be a ChatModel with generate(), or the name of an "
-            f"OpenAI model, got {model!r}."
+            f"OpenAI model, got {model!r:.200}. Pass model='gpt-4o-mini', for example, or in "
+            "tests ScriptedModel([...])."
         )
         raise UsageError(msg, agent=name)
     return model
@@ -579,8 +580,8 @@ def _as_tool(given: Callable[..., object], name: str) -> Tool:
         raise UsageError(msg, agent=name)
     if not callable(given):
         msg = (
-            f"agent {name!r}: tools must contain functions or tools, got {given!r}. Pass a "
-            "function, or one decorated with @tool."
+            f"agent {name!r}: tools must contain functions or tools, got {given!r:.200}. Pass a "
+            "function without calling it, as in tools=[get_weather]."
         )
         raise UsageError(msg, agent=name)
     return tool(given)

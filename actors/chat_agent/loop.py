@@ -310,16 +310,18 @@ class ChatLoop(Asking):
         elif (why := _why_no_answer(reply)) is not None:
             kind, text = why
             msg = (
-                f"agent {self._agent.name!r}: the model returned no {self._agent.output_type!r}: "
-                f"{text}"
+                f"agent {self._agent.name!r}: the model returned no "
+                f"{_type_name(self._agent.output_type)}: {text}"
             )
             return None, ModelError(
                 msg, kind=kind, run=self._runtime.run.run_id, agent=self._agent.name, message=reply
             )
         elif "problem" in notes:
             msg = (
-                f"agent {self._agent.name!r}: the model's answer must be a "
-                f"{self._agent.output_type!r}, and the second attempt is not one either: {what}"
+                f"agent {self._agent.name!r}: the model's answer must be "
+                f"{_type_name(self._agent.output_type)}, and its second attempt was not valid "
+                f"either: {what}. It replied {reply.text!r:.200}. Simplify output_type, or use "
+                "another model."
             )
             return None, ModelBehaviorError(
                 msg, run=self._runtime.run.run_id, agent=self._agent.name, message=reply
@@ -330,6 +332,10 @@ class ChatLoop(Asking):
                 "form that was asked for, and nothing else."
             )
         return parsed, None
+
+
+def _type_name(output_type: object) -> str:
+    return output_type.__name__ if isinstance(output_type, type) else repr(output_type)
 
 
 def _why_no_answer(reply: Message) -> tuple[str, str] | None:

@@ -221,7 +221,10 @@ def as_handoff(given: object, whose: str) -> Handoff:
         return given
     if isinstance(given, Agent):
         return handoff(given)
-    msg = f"agent {whose!r}: handoffs must contain agents or handoff(agent, ...), got {given!r}."
+    msg = (
+        f"agent {whose!r}: handoffs must contain agents or handoff(agent, ...), got {given!r}. "
+        "Pass the agent itself, not its name."
+    )
     raise UsageError(msg, agent=whose)
 
 

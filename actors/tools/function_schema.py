@@ -207,7 +207,8 @@ class TypeArguments:
 class SchemaArguments:
     """Arguments that are described by a JSON schema alone.
 
-    Required arguments must be present and extra ones allowed; the callee checks the rest.
+    Required arguments must be present. Others are refused if the schema forbids them. The callee
+    checks the rest.
     """
 
     def __init__(self, schema: Mapping[str, Any], name: str) -> None:

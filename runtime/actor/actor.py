@@ -120,7 +120,7 @@ class _TimersOfActor:
 class Actor(pykka.Actor):
     """An actor on the system's event loop.
 
-    An idle actor takes about a kilobyte, and has no task and no thread.
+    An idle actor takes less than a kilobyte, and has no task and no thread.
 
     Override `on_receive`, or write methods and call them through `ref.proxy()`. `on_start`,
     `on_receive`, `on_stop`, `on_failure` and the methods may be `def` or `async def`. The actor

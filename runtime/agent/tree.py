@@ -77,17 +77,13 @@ class Definition(Protocol[OutputT_co]):
     @property
     # The definition that this one wraps, under the same name.
     def wrapped(self) -> Definition | None: ...
+    # The definitions outside of its sub-agents that it may hand off to.
     @property
-    def followers(
-        self,
-        # the definitions outside of its sub-agents that it may hand off to
-    ) -> Sequence[Definition]: ...
-    @property
+    def followers(self) -> Sequence[Definition]: ...
     # True if children's names must be unique in the whole tree; children of a Parallel are known by
     # position.
-    def unique_children(
-        self,
-    ) -> bool: ...
+    @property
+    def unique_children(self) -> bool: ...
 
     # These three: see `offbook.actors.Agent`
     def on_set_sub_agents(self, sub_agents: Sequence[Any], /) -> None: ...
@@ -96,12 +92,8 @@ class Definition(Protocol[OutputT_co]):
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]: ...  # noqa: A002 -- the contract's
     # Why an interrupted invocation cannot continue with this definition.
     def problem_with(self, node: Node, invocation: Invocation) -> str | None: ...
-    def answer_of(
-        self,
-        node: Node,
-        message: Message,
-        # The object of its output type in the message, if it has such a type.
-    ) -> OutputT_co | None: ...
+    # The message as an object of the agent's output type; None without one.
+    def answer_of(self, node: Node, message: Message) -> OutputT_co | None: ...
     # The tree of the agent that this tool calls.
     def tool_tree(self, node: Node, tool_name: str) -> Node | None: ...
 

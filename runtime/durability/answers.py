@@ -173,12 +173,12 @@ class Answers:
             )
             raise ResumeError(msg)
         for pending in waiting:
-            problem = self._problem_with(pending, checkpoint_id)
+            problem = self._problem_with(pending)
             if problem is not None:
                 msg = f"checkpoint {checkpoint_id!r}, interrupt {pending.context.id!r}: {problem}"
                 raise ResumeError(msg)
 
-    def _problem_with(self, pending: Pending, checkpoint_id: str) -> str | None:
+    def _problem_with(self, pending: Pending) -> str | None:
         context = pending.context
         verdict = None if self._targets is None else self._targets.get(context.id)
         if isinstance(verdict, Verdict) and (problem := verdict.problem_with(context)) is not None:
@@ -190,10 +190,8 @@ class Answers:
         problem = check(answer.data)
         if problem is None and self._targets is None and not self._names_save:
             return (
-                f"data= does not say which call was shown, and {context.info!r:.200} needs "
-                "approval. "
-                "Answer it by its interrupt: approve(interrupt), deny(interrupt), or "
-                f"resume({checkpoint_id!r}, {{interrupt.id: True}})."
+                f"data= cannot approve {context.info!r:.200}, because it does not name the "
+                "call that was shown. Use approve(interrupt) or deny(interrupt)."
             )
         return problem if problem is None or isinstance(problem, str) else str(problem)
 

@@ -11,13 +11,14 @@ frame only, and only if that has changed.
                                              and lost (packed): the frame is recorded without them
     event lane event                         an event, whose message goes to that lane (None: to
                                              none)
-    ended id slot outcome | asked id         a called agent has ended; its outcome is not needed
+    ended id cast_key outcome | asked id     a called agent has ended; its outcome is not needed
                                              again
     step id name result                      of `context.step`
     lane id parent fork | joined id lanes    the lanes of a Parallel start, and are appended to
                                              their parent
     values changed gone | counters ...       session values; counters that only grow
-    start image | mark kind number           the beginning; an interrupt, a cancellation, the end
+    start image | mark kind number           the beginning; a save (interrupted, cancelled,
+                                             drained), or a resume from one
     path number above names                  a row of the table of paths: see `path_table`
 
 A short run path is part of its event. A long one follows the event, as in a frame, and the event

@@ -163,7 +163,7 @@ class Lease:
         )
 
     def is_fresh(self) -> bool:
-        """Return whether that is so, and the store has confirmed it a moment ago.
+        """Return whether the lease is sure, and the store has confirmed it a moment ago.
 
         No clock shows that a lease was revoked in the meantime.
         """

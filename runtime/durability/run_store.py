@@ -89,7 +89,7 @@ class RunStore:
         self.answer_id: str | None = None  # makes sending the same answer twice idempotent
         self._has_progressed = False  # whether a step was recorded in this attempt
         self._records = 0  # number of records in the journal
-        # Whether the image that it continues from includes all of them.
+        # Whether the image that it continues from includes all records of the journal.
         self._covers_journal = True
         # Whether the run continues with a context other than the stored one.
         self._is_new_context = False

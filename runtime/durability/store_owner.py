@@ -243,7 +243,10 @@ class StoreOwner:
         return True
 
     def end_if_late(self) -> None:
-        """If its time is over except for the margin, stop before others start."""
+        """Lose all leases if less than the safety margin of its time is left.
+
+        Other processes may take them when the time is over.
+        """
         if self._has_entered and not self.is_sure():
             self.end(self.name)
 

@@ -185,9 +185,8 @@ class ScriptedModel:
         )
         tools = ", ".join(tool.name for tool in request.tools) or "none"
         return UsageError(
-            f"ScriptedModel: call {index + 1} goes beyond the script, which has "
-            f"{len(self._lines)} lines, all of them used. "
-            "Add a line for it, or find out why it was made. Its "
+            f"ScriptedModel: call {index + 1} has no reply, because the script has only "
+            f"{len(self._lines)}. Add a reply, or find out why the call was made. Its "
             f"messages:\n{earlier}{shown}\nIts tools: {tools}"
         )
 

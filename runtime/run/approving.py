@@ -5,11 +5,30 @@ An answer applies only to the interrupt that the person was shown.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+
 from ..data.checkpoint_id import checkpoint_of
 from ..data.interrupt import InterruptContext
 from ..errors import UsageError
 
-__all__ = ["shown_interrupt", "stored_interrupt"]
+__all__ = ["check_arguments", "shown_interrupt", "stored_interrupt"]
+
+
+def check_arguments(arguments: str | Mapping[str, object] | None) -> None:
+    """Refuse arguments of an approved call that no call can have."""
+    given: object = arguments
+    if isinstance(arguments, str):
+        try:
+            given = json.loads(arguments)
+        except ValueError:
+            given = ...
+    if given is not None and not isinstance(given, Mapping):
+        msg = (
+            "approve: arguments must be a mapping or a JSON object, which replaces the arguments "
+            f"of the call, got {arguments!r:.80}. To refuse the call: deny(interrupt)."
+        )
+        raise UsageError(msg)
 
 
 def stored_interrupt(call: str, interrupt: InterruptContext | str) -> tuple[str, str]:
@@ -25,7 +44,8 @@ def stored_interrupt(call: str, interrupt: InterruptContext | str) -> tuple[str,
     if checkpoint_id is None:
         msg = (
             f"{call}: interrupt must be the id of an interrupt in a store, got "
-            f"{interrupt_id!r:.80}. Pass the id unchanged, and a store to the Runner of the run."
+            f"{interrupt_id!r:.80}. Pass the id unchanged. If its run was not stored, start it "
+            "again with a store: Runner(agent, store=SQLiteStore('runs.db'))."
         )
         raise UsageError(msg)
     return checkpoint_id, interrupt_id

@@ -27,43 +27,43 @@ if TYPE_CHECKING:
 __all__ = ["PendingStop", "end_if_wanted", "request_stop", "stop_run_of", "stopped_at"]
 
 
-def request_stop(supervisor: Cell | None, record: RunProgress, request: CancelRun) -> None:
+def request_stop(supervisor: Cell | None, progress: RunProgress, request: CancelRun) -> None:
     """Ask a run to end. Call it on the run's loop.
 
     A run without a supervisor has not started, and will not.
     """
     if request.lost:
-        record.ownership = Ownership.LOST
-    record.unblock()  # an agent that waits for room in the buffer would reach nothing else
+        progress.ownership = Ownership.LOST
+    progress.unblock()  # an agent that waits for room in the buffer would reach nothing else
     if not request.lost and not request.unfinished:
-        record.end_wanted = True
+        progress.end_wanted = True
     begins_first = (
-        (record.goes_on or request.begins_first)
-        and record.phase < RunPhase.PLAYING
+        (progress.goes_on or request.begins_first)
+        and progress.phase < RunPhase.PLAYING
         and not request.lost
     )
     if (
         begins_first
-        and record.phase is RunPhase.OPENING
-        and _comes_before(request, record.ends_first)
+        and progress.phase is RunPhase.OPENING
+        and _comes_before(request, progress.ends_first)
     ):
-        record.ends_first = request
+        progress.ends_first = request
         return
-    if not begins_first and (request.mode == "immediate" or record.phase < RunPhase.PLAYING):
-        record.cancel_requested = True
-    if request.mode == "immediate" and record.has_begun:
+    if not begins_first and (request.mode == "immediate" or progress.phase < RunPhase.PLAYING):
+        progress.cancel_requested = True
+    if request.mode == "immediate" and progress.has_begun:
         # Agents start nothing more. The supervisor may be busy writing, and would learn of the
         # request too late.
-        record.context.stopping = "immediate"
+        progress.context.stopping = "immediate"
     if supervisor is None:
         return
     with contextlib.suppress(ActorDeadError):
         supervisor.own_ref().tell(request)
     # A hook at the end belongs to a run that has ended: only its own caller cuts that short.
     if (
-        record.phase.is_cuttable
+        progress.phase.is_cuttable
         and not begins_first
-        and not (record.phase is RunPhase.HOOKS and (request.unfinished or request.begins_first))
+        and not (progress.phase is RunPhase.HOOKS and (request.unfinished or request.begins_first))
     ):
         with contextlib.suppress(ActorDeadError):
             supervisor.own_ref().cancel()
@@ -75,19 +75,19 @@ def _comes_before(request: CancelRun, other: CancelRun | None) -> bool:
     )
 
 
-def end_if_wanted(supervisor: Cell, record: RunProgress) -> asyncio.Future[None] | None:
+def end_if_wanted(supervisor: Cell, progress: RunProgress) -> asyncio.Future[None] | None:
     """End a stored run that its caller asked to end, before its system stops.
 
     No other process may continue it. Returns a future that is set when the run has ended; None if
     there is nothing to wait for.
     """
-    if not record.end_wanted or not record.context.keeps or record.has_ended:
+    if not progress.end_wanted or not progress.context.keeps or progress.has_ended:
         return None
-    if record.phase < RunPhase.ENDING and not record.cancel_requested:
+    if progress.phase < RunPhase.ENDING and not progress.cancel_requested:
         request_stop(
-            supervisor, record, CancelRun("its system was left before it came to a safe point")
+            supervisor, progress, CancelRun("its system was left before it came to a safe point")
         )
-    return record.end_of_it()
+    return progress.end_of_it()
 
 
 def stop_run_of(cell: Cell, request: CancelRun) -> None:

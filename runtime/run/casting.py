@@ -59,13 +59,13 @@ CastingChange: TypeAlias = Outcome | Look | None
 class Casting(InnerActor):
     """The agents of one run. The supervisor is a subclass, so a run has one object for both."""
 
-    __slots__ = ("_journal", "_keeps", "_log", "_max_transfers", "_record", "at_work")
+    __slots__ = ("_journal", "_keeps", "_log", "_max_transfers", "_progress", "at_work")
 
     def __init__(self, cell: Cell, event_log: EventLog, max_transfers: int) -> None:
         self._cell = cell
         cell.actor = self
         self._log = event_log
-        self._record = event_log.record
+        self._progress = event_log.progress
         self._max_transfers = max_transfers
         # True if the run may later continue from here.
         self._keeps = event_log.persistence is not None
@@ -100,7 +100,7 @@ class Casting(InnerActor):
 
     def open(self, root: Node) -> None:
         """Start or resume the run."""
-        self._record.play()
+        self._progress.play()
         state = self._log
         if self._log.context.watch is not None:
             self._log.play()
@@ -158,7 +158,7 @@ class Casting(InnerActor):
         if request.reply.done():
             return None  # cancelled before it started
         parent = request.parent
-        if self._record.phase >= _ENDING or not parent.is_at_work:
+        if self._progress.phase >= _ENDING or not parent.is_at_work:
             request.reply.set_result(CANCELLED)
             return None
         if self._keeps:
@@ -167,7 +167,7 @@ class Casting(InnerActor):
         if isinstance(known, Outcome):
             request.reply.set_result(known)
             return None
-        if self._record.phase is _STOPPING:
+        if self._progress.phase is _STOPPING:
             parent.phase = _PARKED
             return Look.AT_SAFE_POINT
         if known is not None:
@@ -245,13 +245,13 @@ class Casting(InnerActor):
     ) -> CastingChange:
         """Transfer or close the agent call of an agent that has ended with all its children."""
         invocation.phase = _GONE
-        if self._record.phase >= _ENDING:
+        if self._progress.phase >= _ENDING:
             outcome = CANCELLED
         elif transfer is not None and outcome.kind == "finished":
             parent = invocation.agent_call.parent
             if invocation.is_cancelled:
                 outcome = CANCELLED  # the caller no longer waits for the next agent
-            elif self._record.phase is _STOPPING:
+            elif self._progress.phase is _STOPPING:
                 # The agent holds its agent call, and hands off when the run resumes.
                 invocation.phase = _DORMANT
                 if parent is not None:
@@ -344,7 +344,7 @@ class Casting(InnerActor):
             outcome = outcome.replace(
                 kind=kind, message=agent_call.conversation.last_message, broke=False
             )
-        if self._keeps and self._record.phase < _ENDING and outcome.kind != "interrupted":
+        if self._keeps and self._progress.phase < _ENDING and outcome.kind != "interrupted":
             self._note_end(agent_call, parent, outcome)
         if agent_call.future is not None and not agent_call.future.done():
             agent_call.future.set_result(outcome)

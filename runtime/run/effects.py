@@ -52,8 +52,7 @@ class Effects:
         leave: bool = False,
         joins_end: bool = False,
     ) -> None:
-        # Write the recorded events. Otherwise they are written only if some must be stored before
-        # they are shown.
+        # Write the recorded events even if none of them waits to be shown.
         self.write: Final = write
         # All remaining work waits for an answer: save the run and show its interrupts.
         self.suspend: Final = suspend

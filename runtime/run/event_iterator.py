@@ -39,16 +39,16 @@ class Events:
     If it is dropped before the end, for example by `break`, the run is cancelled.
     """
 
-    __slots__ = ("_abandon", "_bridge", "_ended", "_here", "_is_replay", "_record")
+    __slots__ = ("_abandon", "_bridge", "_ended", "_here", "_is_replay", "_progress")
 
     def __init__(
         self,
-        record: RunProgress,
+        progress: RunProgress,
         bridge: LoopBridge,
         abandon: Abandon,
         replayed: Iterable[AgentEvent] | None = None,
     ) -> None:
-        self._record = record
+        self._progress = progress
         self._bridge = bridge
         self._abandon = abandon  # called if the consumer leaves early; it keeps the run alive
         self._here: deque[AgentEvent] = deque(replayed or ())
@@ -66,9 +66,9 @@ class Events:
         here = self._here
         if not here:
             try:
-                if self._record.result is not None:
+                if self._progress.result is not None:
                     more = self._take_rest()
-                elif self._bridge.is_here and (event := self._record.take_one()) is not None:
+                elif self._bridge.is_here and (event := self._progress.take_one()) is not None:
                     return event  # without a turn of the loop while events are ready
                 elif self._bridge.is_here:
                     # One at a time, because events buffered here cannot slow the run down.
@@ -107,7 +107,7 @@ class Events:
         here = self._here
         if len(here) < most:
             try:
-                if self._record.result is not None:
+                if self._progress.result is not None:
                     self._take_rest()
                 elif self._bridge.is_here:
                     await self._take(most)
@@ -123,11 +123,11 @@ class Events:
     def __next__(self) -> AgentEvent:
         here = self._here
         if not here:
-            record = self._record
-            if record.result is not None:
+            progress = self._progress
+            if progress.result is not None:
                 more = self._take_rest()
             else:
-                ended = lambda: record.result is not None  # noqa: E731 -- read where the wait ends
+                ended = lambda: progress.result is not None  # noqa: E731 -- read where the wait ends
                 try:
                     more = bool(
                         self._bridge.block(
@@ -143,7 +143,7 @@ class Events:
                     self._ended = True
                     self._abandon(cancelled=True)
                     raise
-                if not more and record.result is not None:
+                if not more and progress.result is not None:
                     more = self._take_rest()
             if not more and not here:
                 self._end()
@@ -156,22 +156,22 @@ class Events:
         Returns False at the end. The events are stored here in the same step, so that they survive
         a cancelled wait.
         """
-        self._record.check()
+        self._progress.check()
         if self._here:
             return True  # stored by a wait that was cancelled
-        taken = await self._record.take(most)
+        taken = await self._progress.take(most)
         self._here.extend(taken)
         return bool(taken)
 
     def _take_rest(self) -> bool:
         """Fetch the remaining events of an ended run, even if its loop is closed."""
-        taken = [] if self._is_replay else self._record.take_now()
+        taken = [] if self._is_replay else self._progress.take_now()
         self._here.extend(taken)
         return bool(taken)
 
     def _end(self) -> None:
         self._ended = True
-        self._record.check()
+        self._progress.check()
 
     async def aclose(self, *, cancelled: bool = False) -> None:
         """Stop the iteration, which cancels the run.

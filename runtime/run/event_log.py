@@ -46,13 +46,13 @@ _ENDING: Final = RunPhase.ENDING
 class EventLog(RunState):
     """The event log and the state of one run, in one object."""
 
-    __slots__ = ("deferred", "persistence", "record", "unshown", "unwritten")
+    __slots__ = ("deferred", "persistence", "progress", "unshown", "unwritten")
 
     def __init__(
-        self, run_input: AgentInput, record: RunProgress, persistence: RunStore | None
+        self, run_input: AgentInput, progress: RunProgress, persistence: RunStore | None
     ) -> None:
-        RunState.__init__(self, record.context, run_input)
-        self.record = record
+        RunState.__init__(self, progress.context, run_input)
+        self.progress = progress
         self.persistence = persistence  # None if the run is not stored
         self.deferred: tuple[
             tuple[Invocation, AgentEvent], ...
@@ -74,7 +74,7 @@ class EventLog(RunState):
 
     def _look_on(self, system: Host) -> None:
         context, persistence = self.context, self.persistence
-        context.watch = watch = watch_of(system, context, self.record.agent_name)
+        context.watch = watch = watch_of(system, context, self.progress.agent_name)
         if watch is None:
             return
         trace = watch.begin(self.input)
@@ -97,7 +97,7 @@ class EventLog(RunState):
         """Release the claim and the session turn of a run that does not start."""
         if self.persistence is not None:
             try:
-                await self.persistence.withdraw(self, self.record.problem)
+                await self.persistence.withdraw(self, self.progress.problem)
             except Exception as error:  # noqa: BLE001 -- a store may raise anything; the run is then found without a process
                 loggers.run.warning(
                     "Run %s does not begin, and the store could not be told: %s",
@@ -105,8 +105,8 @@ class EventLog(RunState):
                     error,
                 )
             await self.persistence.give_back()
-        if self.record.turn is not None:
-            await self.record.turn.release()
+        if self.progress.turn is not None:
+            await self.progress.turn.release()
 
     def write(
         self, invocation: Invocation, event: AgentEvent, *, is_last: bool = False
@@ -174,7 +174,7 @@ class EventLog(RunState):
                 self.unshown = []
             self.unshown.append(stamped if conversation.shown else _NOT_SHOWN)
         elif conversation.shown:
-            self.record.show(stamped)
+            self.progress.show(stamped)
         return stamped
 
     def show_delta(self, invocation: Invocation, delta: MessageDelta) -> bool:
@@ -182,11 +182,11 @@ class EventLog(RunState):
 
         Returns False, without any effect, if the delta must wait.
         """
-        record = self.record
+        progress = self.progress
         if (
-            record.phase >= _ENDING
+            progress.phase >= _ENDING
             or self.waits
-            or not record.has_room_for_two
+            or not progress.has_room_for_two
             or self.context.stopping is not None
         ):
             return False
@@ -197,10 +197,10 @@ class EventLog(RunState):
         # A run with followers in this process numbers every delta, so that a returning follower
         # gets only those it has not seen.
         if invocation.agent_call.conversation.shown and (
-            record.live is not None or not record.join(invocation.id, delta)
+            progress.live is not None or not progress.join(invocation.id, delta)
         ):
             self.seq += 1
-            record.show(
+            progress.show(
                 stamp(
                     AgentEvent(delta=delta),
                     agent_name=node.name,
@@ -222,7 +222,7 @@ class EventLog(RunState):
         return (
             self.persistence is not None
             and self.persistence.ends_with_step
-            and self.record.turn is None
+            and self.progress.turn is None
         )
 
     @property
@@ -245,18 +245,18 @@ class EventLog(RunState):
             else:
                 await self.persistence.flush(self)
         except BaseException as error:
-            self.seq = self.record.last_seq  # the consumer sees no gap
+            self.seq = self.progress.last_seq  # the consumer sees no gap
             self.unwritten = _step_of(unshown)
             if isinstance(error, CancelledError):
                 # the system is ending, so it is unknown whether the step was written
-                self.record.lose()
+                self.progress.lose()
             if isinstance(error, CheckpointError) and (told := self.explained(error)) is not error:
                 raise told from error
             raise
         for event in unshown:
             if event is not _NOT_SHOWN:
-                self.record.show(event)
-        self.record.written = None if end is None or self.context.hooks else end.result
+                self.progress.show(event)
+        self.progress.written = None if end is None or self.context.hooks else end.result
 
     def _hold(self, invocation: Invocation, event: AgentEvent, action: Interrupted) -> AgentEvent:
         """Hold an interrupt until nothing else is running: only then can the run be resumed.
@@ -341,7 +341,7 @@ class EventLog(RunState):
             self.context.watch.interrupted(contexts)
         for event in stamped:
             self.seq = event.seq
-            self.record.show(event)
+            self.progress.show(event)
         return contexts
 
     def image(self, root: Node, ahead: int) -> dict[str, Any] | None:
@@ -366,7 +366,7 @@ class EventLog(RunState):
 
         `packed` also encodes the outcome for later callers, if the store retains it.
         """
-        persistence, result = self.persistence, self.record.make_result(outcome, more)
+        persistence, result = self.persistence, self.progress.make_result(outcome, more)
         if not packed or persistence is None or not persistence.keeps_outcome:
             return RunEnd(result, None)
         run = persistence.row.run
@@ -405,15 +405,15 @@ class EventLog(RunState):
 
     def say(self, error: Exception) -> None:
         """Show an error of the run as a whole, or its cancellation."""
-        name, context = self.record.agent_name, self.context
+        name, context = self.progress.agent_name, self.context
         if isinstance(error, OffbookError):
             error.run = error.run or context.run_id
-        if self.record.follows:
+        if self.progress.follows:
             return  # the end of a follower is not an event of the run
         if context.watch is not None and isinstance(error, RunLost):
             context.watch.lost()
         self.seq += 1
-        self.record.show(
+        self.progress.show(
             stamp(
                 AgentEvent(),
                 agent_name=name,

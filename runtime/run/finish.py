@@ -30,7 +30,7 @@ def has_last_words(log: EventLog) -> bool:
     return (
         is_overridden(log.context.hooks, "on_run_end")
         or (persistence is not None and persistence.is_held)
-        or log.record.turn is not None
+        or log.progress.turn is not None
     )
 
 
@@ -39,32 +39,32 @@ def _fail_unrecorded(log: EventLog, error: Exception, *, but: str) -> None:
 
     The store, and the process that may have claimed the run, can report another end.
     """
-    record = log.record
+    progress = log.progress
     if (
         log.persistence is None
         or log.persistence.journal is not None
-        or record.outcome is None
-        or record.outcome.kind in ("failed", but)
+        or progress.outcome is None
+        or progress.outcome.kind in ("failed", but)
     ):
         return
     log.say(error)
-    record.outcome = Outcome("failed", error)
+    progress.outcome = Outcome("failed", error)
 
 
 async def say_last_words(log: EventLog, promise: Promise) -> None:
     """Write the end, and call the hook."""
-    record = log.record
+    progress = log.progress
     try:
-        if record.turn is not None:
+        if progress.turn is not None:
             waits = (
                 log.persistence is not None
-                and record.outcome is not None
-                and record.outcome.kind == "interrupted"
+                and progress.outcome is not None
+                and progress.outcome.kind == "interrupted"
             )
-            await record.turn.end(log, keep=record.ownership is Ownership.OURS, waits=waits)
+            await progress.turn.end(log, keep=progress.ownership is Ownership.OURS, waits=waits)
     except Exception as error:  # noqa: BLE001 -- a store may raise anything; all waiters are notified
         log.say(error)
-        record.outcome = Outcome("failed", error)
+        progress.outcome = Outcome("failed", error)
         # the process that finds the run writes its part into the session
         promise = Promise.UNFINISHED
     try:
@@ -74,8 +74,8 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             unfinished = promise is Promise.UNFINISHED
             end = None if unfinished else log.end()
             await log.persistence.finish(unfinished=unfinished, state=log, end=end)
-            if end is not None and record.turn is None and not log.context.hooks:
-                record.written = end.result  # nothing can change the result any more
+            if end is not None and progress.turn is None and not log.context.hooks:
+                progress.written = end.result  # nothing can change the result any more
     except RunLost as error:
         loggers.run.warning("The end of run %s is not written: %s", log.context.run_id, error)
         _fail_unrecorded(log, error, but="failed")
@@ -85,7 +85,7 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             log.context.run_id,
         )
         _fail_unrecorded(log, error, but="cancelled")
-    record.advance(RunPhase.HOOKS)
+    progress.advance(RunPhase.HOOKS)
     if log.context.hooks:
         await _call_last_hook(log)
 
@@ -96,14 +96,14 @@ async def _call_last_hook(log: EventLog) -> None:
     The end is already recorded, so an exception from the hook does not change it. For a cancelled
     run the hook has a time limit.
     """
-    record, context = log.record, log.context
+    progress, context = log.progress, log.context
     hooks = guarded(
-        call_hooks(context.hooks, None, "on_run_end", None, context, record.make_result()),
+        call_hooks(context.hooks, None, "on_run_end", None, context, progress.make_result()),
         "on_run_end",
     )
     limit = (
         Deadline(_PATIENCE)
-        if record.outcome is not None and record.outcome.kind == "cancelled"
+        if progress.outcome is not None and progress.outcome.kind == "cancelled"
         else None
     )
     try:

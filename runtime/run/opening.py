@@ -67,8 +67,8 @@ class Beginning:
     async def __call__(
         self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]
     ) -> RunResult | None:
-        if event_log.record.turn is not None:
-            await event_log.record.turn.begin(
+        if event_log.progress.turn is not None:
+            await event_log.progress.turn.begin(
                 event_log, system, stop, partial(self._queue, event_log, system, stop)
             )
         if (
@@ -88,7 +88,7 @@ class Beginning:
             and not await persistence.queue(event_log, system)
         ):
             raise _begun_already(event_log)
-        event_log.record.accept()
+        event_log.progress.accept()
 
     def _written(self, event_log: EventLog, stop: Callable[[CancelRun], object]) -> RunStore | None:
         """Return the persistence that records the start; None if the start is not recorded."""
@@ -148,7 +148,7 @@ class BeginningOnce(Beginning):
         run, access = persistence.row.run, persistence.access
         await wait_until_written(system, access, run.agent, run.id)
         await self._check(access, run)
-        # For its turn, and received the session's earlier messages.
+        # True if the run has had its turn: its input then contains the session's messages.
         has_waited = event_log.new_input_count is not None
         if (
             not has_waited
@@ -157,10 +157,10 @@ class BeginningOnce(Beginning):
         ):
             return None
         if (
-            event_log.record.turn is None
+            event_log.progress.turn is None
             and (recovery := await self._take_over(persistence, system)) is not None
         ):
-            await show_recorded(access, run.id, event_log.record)
+            await show_recorded(access, run.id, event_log.progress)
             return await Resuming(persistence, None, recovery.image)(event_log, system, stop)
         return await Following(access, run.agent, run.id)(event_log, system, stop)
 
@@ -190,7 +190,7 @@ class BeginningOnce(Beginning):
         self, event_log: EventLog, system: Host, stop: Callable[[CancelRun], object]
     ) -> bool:
         """Start the run when its turn has come. Returns False if it was started before."""
-        persistence, turn = event_log.persistence, event_log.record.turn
+        persistence, turn = event_log.persistence, event_log.progress.turn
         assert persistence is not None
         if turn is not None:
             if await self._is_known(persistence.access, persistence.row.run):
@@ -299,24 +299,24 @@ class Resuming:
                 persistence.access, persistence.row.run.agent, persistence.run_id
             )(event_log, system, stop)
         persistence.restore(image, event_log)
-        if event_log.record.live is not None:
-            event_log.record.live.known_as(persistence.run_id)
-        state, record = event_log, event_log.record
+        if event_log.progress.live is not None:
+            event_log.progress.live.known_as(persistence.run_id)
+        state, progress = event_log, event_log.progress
         if self._streaming is not None:
             _set_streaming(state, streaming=self._streaming)
-        record.said_before = state.lane.entries[-1].message if state.lane.entries else None
-        record.last_seq = state.seq
+        progress.said_before = state.lane.entries[-1].message if state.lane.entries else None
+        progress.last_seq = state.seq
         if answers is not None:
             answers.give(
                 () if event_log.root is None else walk(event_log.root), persistence.checkpoint_id
             )
         session_id = event_log.context.session_id
         if event_log.new_input_count is not None and session_id is not None:
-            event_log.record.turn = turn = Turn(persistence.access, session_id, "queue", None)
-            event_log.record.when_finished(turn.abandon)
+            event_log.progress.turn = turn = Turn(persistence.access, session_id, "queue", None)
+            event_log.progress.when_finished(turn.abandon)
             await turn.go_on(state, system, stop)
             event_log.context.session.update(asked)
-        record.goes_on = True
+        progress.goes_on = True
         await persistence.go_on(state)
         return None
 

@@ -116,7 +116,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
         "_on_leave",
         "_persistence",
         "_plan",
-        "_record",
+        "_progress",
         "_supervisor",
         "_system",
     )
@@ -130,10 +130,10 @@ class Run(Unpicklable, Generic[OutputT_co]):
         event_log = plan[0]
         self._launcher = launcher
         self._persistence = event_log.persistence  # None if the run is not stored
-        self._record = event_log.record
+        self._progress = event_log.progress
         self._on_leave = on_leave
         self._plan: Plan | None = (
-            # None once the run is launched, so that a finished run keeps only its record alive.
+            # None once the run is launched, so that a finished run keeps only its progress alive.
             plan
         )
         self._system: ActorSystem | None = None  # the run's system; None until it is started
@@ -146,26 +146,26 @@ class Run(Unpicklable, Generic[OutputT_co]):
         # When asyncio.create_task, TaskGroup.create_task or asyncio.run refuses a Run, this text is
         # all that the user sees of it.
         return (
-            f"<Run {self.id} of {self._record.agent_name!r}: {self.status.value}; run.wait() is "
+            f"<Run {self.id} of {self._progress.agent_name!r}: {self.status.value}; run.wait() is "
             "its coroutine>"
         )
 
     def __del__(self) -> None:
         # Nobody will read the events, so the run must not wait for a consumer. An iteration holds a
         # reference to its run, so it cannot be affected.
-        record = self._record
-        if record.result is None:
+        progress = self._progress
+        if progress.result is None:
             system = self._system
             if system is None:
-                if record.is_told is None:
+                if progress.is_told is None:
                     warn(
-                        _NEVER_STARTED.format(self.id, record.agent_name),
+                        _NEVER_STARTED.format(self.id, progress.agent_name),
                         RuntimeWarning,
                         stacklevel=2,
                         source=self,
                     )
             elif not system.loop.is_closed():
-                system.on_loop(record.leave)
+                system.on_loop(progress.leave)
 
     @property
     def id(self) -> str:
@@ -173,7 +173,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
 
         A resumed run takes the id of the run that it continues as soon as its checkpoint is found.
         """
-        return self._record.context.run_id
+        return self._progress.context.run_id
 
     @property
     def checkpoint_id(self) -> str | None:
@@ -189,10 +189,10 @@ class Run(Unpicklable, Generic[OutputT_co]):
     @property
     def status(self) -> RunStatus:
         """The run's current status."""
-        record = self._record
-        if record.result is not None:
-            return record.result.status
-        if record.problem is not None:
+        progress = self._progress
+        if progress.result is not None:
+            return progress.result.status
+        if progress.problem is not None:
             return RunStatus.FAILED
         return RunStatus.PENDING if self._system is None else RunStatus.RUNNING
 
@@ -223,25 +223,25 @@ class Run(Unpicklable, Generic[OutputT_co]):
 
     def set_told(self) -> None:
         """Record that the run was not started and that its caller received the exception."""
-        self._record.is_told = True
+        self._progress.is_told = True
 
     def set_begun_before(self) -> None:
         """Record that the run continues a stored run.
 
         If it fails before it starts, the stored run remains available to `recover()`.
         """
-        self._record.begun_before = True
+        self._progress.begun_before = True
 
     def _start_here(self, system: ActorSystem) -> None:
         plan, self._plan = self._plan, None
         if plan is None:
             return
-        self._record.started = time()
+        self._progress.started = time()
         try:
             self._supervisor = self._launcher.launch(system, *plan)
         except Exception as problem:  # noqa: BLE001 -- raised where the run is first awaited or iterated
-            self._record.refuse(problem)
-            self._record.give_up()
+            self._progress.refuse(problem)
+            self._progress.give_up()
 
     def _started(self) -> ActorSystem:
         self.start()
@@ -250,13 +250,13 @@ class Run(Unpicklable, Generic[OutputT_co]):
 
     def _bridge(self) -> LoopBridge:
         """Return access to the run's event loop."""
-        return LoopBridge(self._started(), "run", self._record.context)
+        return LoopBridge(self._started(), "run", self._progress.context)
 
     # --- the end ---
 
     def __await__(self) -> Generator[object, None, RunResult[OutputT_co]]:
         system = self._system or self._started()
-        here = get_ident() == system.dispatcher.thread or self._record.result is not None
+        here = get_ident() == system.dispatcher.thread or self._progress.result is not None
         return self._ends() if here else self._bridge().call(self._finished).__await__()
 
     async def wait(self) -> RunResult[OutputT_co]:
@@ -276,22 +276,22 @@ class Run(Unpicklable, Generic[OutputT_co]):
     def _ends(
         self, *, leaving_cancels: bool = True
     ) -> Generator[object, None, RunResult[OutputT_co]]:
-        record = self._record
+        progress = self._progress
         if not self._iterated:
-            record.discard()
-        if record.result is None and record.problem is None:
-            ended = record.end_of_it()
+            progress.discard()
+        if progress.result is None and progress.problem is None:
+            ended = progress.end_of_it()
             try:
                 yield from ended
             except BaseException:
-                record.forget(ended)
-                if leaving_cancels and record.result is None:
+                progress.forget(ended)
+                if leaving_cancels and progress.result is None:
                     self._abandon_here(cancelled=True)
                 raise
-        if record.problem is not None:
-            record.check()
-        assert record.result is not None
-        return record.result
+        if progress.problem is not None:
+            progress.check()
+        assert progress.result is not None
+        return progress.result
 
     def result(self, timeout: float | None = None) -> RunResult[OutputT_co]:
         """Block until the run has ended. In a coroutine, write `await run`.
@@ -299,11 +299,11 @@ class Run(Unpicklable, Generic[OutputT_co]):
         If Ctrl-C, an exit or an exception from a signal handler ends the wait, the run ends too,
         unless it is detached. A `timeout` leaves it running.
         """
-        record = self._record
-        if record.result is not None:
-            return record.result
+        progress = self._progress
+        if progress.result is not None:
+            return progress.result
         self._refuse_on_a_loop("run.result()", "await run")
-        ended = lambda: record.result is not None  # noqa: E731 -- read where the wait ends
+        ended = lambda: progress.result is not None  # noqa: E731 -- read where the wait ends
         try:
             wait = partial(self._finished, leaving_cancels=False)
             result = self._bridge().block(
@@ -314,7 +314,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
         except BaseException as error:
             self._stop_waiting(error)
             raise
-        result = result or record.result
+        result = result or progress.result
         assert result is not None
         return result
 
@@ -326,7 +326,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
         system = self._system
         if (
             system is not None
-            and self._record.result is None
+            and self._progress.result is None
             and self._on_leave is not OnLeave.STAYS
         ):
             keyboard = isinstance(error, KeyboardInterrupt)
@@ -374,11 +374,11 @@ class Run(Unpicklable, Generic[OutputT_co]):
     def _cancel_here(
         self, reason: str, mode: CancelMode = "immediate", timeout: float | None = None
     ) -> None:
-        request_stop(self._supervisor, self._record, CancelRun(reason, mode, timeout))
+        request_stop(self._supervisor, self._progress, CancelRun(reason, mode, timeout))
 
     def when_finished(self, callback: Callable[[], object]) -> None:
         """Call `callback` on the run's own loop once the run has fully ended; now, if it has."""
-        self._record.when_finished(callback)
+        self._progress.when_finished(callback)
 
     async def accepted(self) -> Self:
         """Wait until the run has started, or is stored as waiting for its turn in a session.
@@ -387,12 +387,16 @@ class Run(Unpicklable, Generic[OutputT_co]):
         the run from starting. It consumes no events: iterate or await the run afterwards, or drop
         it.
         """
-        record = self._record
-        if not record.is_accepted and not record.has_ended:
-            await self._bridge().call(record.wait_accepted)
-        record.check()
-        if not record.is_accepted and record.result is not None and record.result.error is not None:
-            raise record.result.error
+        progress = self._progress
+        if not progress.is_accepted and not progress.has_ended:
+            await self._bridge().call(progress.wait_accepted)
+        progress.check()
+        if (
+            not progress.is_accepted
+            and progress.result is not None
+            and progress.result.error is not None
+        ):
+            raise progress.result.error
         return self
 
     async def wait_ended(self) -> None:
@@ -400,12 +404,12 @@ class Run(Unpicklable, Generic[OutputT_co]):
 
         Returns at once if the run was never started.
         """
-        if self._system is not None and not self._record.has_ended:
-            await self._bridge().call(self._record.wait_ended)
+        if self._system is not None and not self._progress.has_ended:
+            await self._bridge().call(self._progress.wait_ended)
 
     async def aclose(self) -> None:
         """Cancel the run if it has not ended, and wait until it has fully ended."""
-        if self._record.result is None and self._record.problem is None:
+        if self._progress.result is None and self._progress.problem is None:
             self._started().on_loop(self._cancel_here, "it was closed")
             await self._bridge().call(self._finished)
 
@@ -430,7 +434,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
         if (
             supervisor is None
             or self._iterated
-            or self._record.result is not None
+            or self._progress.result is not None
             or not self._bridge().is_here
         ):
             return
@@ -486,34 +490,34 @@ class Run(Unpicklable, Generic[OutputT_co]):
 
     def _events(self) -> Events:
         bridge = self._bridge()
-        record = self._record
-        result = record.result
+        progress = self._progress
+        result = progress.result
         if result is not None and self._iterated:
             # Replayed, without the deltas.
-            return Events(self._record, bridge, self._abandon, result.events)
-        if record.is_discarded:
+            return Events(self._progress, bridge, self._abandon, result.events)
+        if progress.is_discarded:
             msg = (
                 f"the events of run {self.id} are consumed already, by `await run` or "
                 "`run.result()`: they are in `result.events`. Iterate first, then await."
             )
             raise UsageError(msg, run=self.id)
-        if self._iterated and record.problem is None:
+        if self._iterated and progress.problem is None:
             msg = (
                 f"run {self.id} is being iterated already. Have that consumer hand the events "
                 f"on, or follow the run: runner.attach({self.id!r})."
             )
             raise UsageError(msg, run=self.id)
         self._iterated = True
-        return Events(self._record, bridge, self._abandon)
+        return Events(self._progress, bridge, self._abandon)
 
     def _abandon(self, *, cancelled: bool = False) -> None:
         """End the run as its policy requires, after the consumer left early."""
         system = self._system
-        if system is not None and self._record.result is None and not system.loop.is_closed():
+        if system is not None and self._progress.result is None and not system.loop.is_closed():
             system.on_loop(partial(self._abandon_here, cancelled=cancelled))
 
     def _abandon_here(self, *, cancelled: bool) -> None:
-        self._record.discard()
+        self._progress.discard()
         if self._on_leave is OnLeave.STAYS:
             return
         if cancelled:
@@ -532,7 +536,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
                 return
             request_stop(
                 self._supervisor,
-                self._record,
+                self._progress,
                 CancelRun(
                     f"{reason}; recover() continues the run", unfinished=True, begins_first=True
                 ),
@@ -610,7 +614,7 @@ def end_of(run: Run) -> tuple[RunProgress, LoopBridge | None]:
 
     The second value is None if the run is not started.
     """
-    return run._record, None if run._system is None else run._bridge()
+    return run._progress, None if run._system is None else run._bridge()
 
 
 def rest_of(run: Run, after: int) -> Run | None:
@@ -619,7 +623,7 @@ def rest_of(run: Run, after: int) -> Run | None:
     None if no store lists the run.
     """
     access = run._launcher.access
-    is_stored = run._persistence is not None or run._record.follows
+    is_stored = run._persistence is not None or run._progress.follows
     if access is None or not access.lists_runs or not is_stored:
         return None
     return run._launcher.follow(access, run.id, after, waits=True)
@@ -627,19 +631,19 @@ def rest_of(run: Run, after: int) -> Run | None:
 
 def is_follower(run: Run) -> bool:
     """Return True if `run` only follows another run."""
-    return run._record.follows
+    return run._progress.follows
 
 
 def only_follows(run: Run) -> bool:
     """Return True if following ended before the followed run did."""
-    return run._record.follows and run._record.followed is None
+    return run._progress.follows and run._progress.followed is None
 
 
 def was_followed(run: Run) -> bool:
     """Return True if another caller started the run, or if it had already ended."""
-    return run._record.followed is not None
+    return run._progress.followed is not None
 
 
 def seen_of(run: Run) -> tuple[RunProgress, Node]:
-    """Return the record of a run and the agent tree that it runs."""
-    return run._record, run._launcher.tree
+    """Return the progress of a run and the agent tree that it runs."""
+    return run._progress, run._launcher.tree

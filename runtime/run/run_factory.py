@@ -166,15 +166,15 @@ class RunFactory:
         `make`, and the calls that lead to it, would add 5 % to a one-turn run.
         """
         settings = self.settings
-        record = RunProgress(
+        progress = RunProgress(
             self._context(new_id(), None, SessionValues(), ()),
             self.tree.name,
             settings.event_buffer,
         )
         if not settings.coalesce_deltas:
-            record.keep_apart()
+            progress.keep_apart()
         run = Run(
-            self, (EventLog(AgentInput(messages, streaming), record, None), None, None), _CANCELS
+            self, (EventLog(AgentInput(messages, streaming), progress, None), None, None), _CANCELS
         )
         self._start(run)
         return run
@@ -196,18 +196,18 @@ class RunFactory:
         context.checkpoint_id = None if persistence is None else persistence.checkpoint_id
         if persistence is not None or turn is not None:
             context.session.guard(check_values)
-        record = RunProgress(context, self.tree.name, self.settings.event_buffer)
-        record.is_recoverable = persistence is not None and persistence.journal is not None
+        progress = RunProgress(context, self.tree.name, self.settings.event_buffer)
+        progress.is_recoverable = persistence is not None and persistence.journal is not None
         if not self.settings.coalesce_deltas:
-            record.keep_apart()
+            progress.keep_apart()
         if turn is not None:
-            record.turn = turn
-            record.when_finished(turn.abandon)
+            progress.turn = turn
+            progress.when_finished(turn.abandon)
         if persistence is not None and opening is not None:
-            record.when_finished(persistence.abandon)
+            progress.when_finished(persistence.abandon)
         if on_leave is _STAYS:
-            record.never_waits()
-        run = Run(self, (EventLog(given, record, persistence), opening, timeout), on_leave)
+            progress.never_waits()
+        run = Run(self, (EventLog(given, progress, persistence), opening, timeout), on_leave)
         if start:
             self._start(run, at_once=at_once)
         return run
@@ -290,9 +290,9 @@ class RunFactory:
         timeout: float | None,
     ) -> LoopCell:
         """Start a run, on the system's loop."""
-        live, record, persistence = None, event_log.record, event_log.persistence
+        live, progress, persistence = None, event_log.progress, event_log.persistence
         if persistence is not None and persistence.access.is_fenced:
-            live = record.live = LiveRun(persistence.access, record, system)
+            live = progress.live = LiveRun(persistence.access, progress, system)
         cell = system.spawn_own(
             RunSupervisor,
             (self.tree, event_log, self.settings.max_transfers, timeout, opening),

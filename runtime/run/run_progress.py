@@ -52,7 +52,7 @@ class ShowsElsewhere(Protocol):
 
 
 class RunProgress(EventStream):
-    """The record of one run, and its event stream to the consumer, in one object."""
+    """The progress of one run, and its event stream to the consumer, in one object."""
 
     __slots__ = (
         "_accepting",
@@ -193,7 +193,7 @@ class RunProgress(EventStream):
                 self.unblock()
 
     def on_actor_ended(self, _ended: object = None) -> None:
-        """Finish the record. The supervisor's actor calls this last, after all its children."""
+        """Finish. The supervisor's actor calls this last, after all its children."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None

@@ -93,10 +93,10 @@ class RunSupervisor(Casting):
         self._opening = opening
         self._pending_stop: PendingStop | None = None
         self._promise: Promise = _NO_PROMISE
-        cell.ended = (self._record.on_actor_ended,)
+        cell.ended = (self._progress.on_actor_ended,)
         if timeout is not None:
             request = CancelRun(f"the run took longer than its timeout of {timeout:g} s")
-            self._record.timer = cell.system.clock.call_later(timeout, self.stop_run, request)
+            self._progress.timer = cell.system.clock.call_later(timeout, self.stop_run, request)
         cell.context.run(self._enter)  # its own context, which the agents' contexts copy
 
     # --- messages ---
@@ -153,20 +153,20 @@ class RunSupervisor(Casting):
                     and self._log.ends_with_step
                 )
             except Exception as error:  # noqa: BLE001 -- a store may raise anything; the run ends, and its waiters are notified
-                self._record.lose()
+                self._progress.lose()
                 effects = self._fail_unwritten(error)
         if effects.suspend:
             effects = await self._suspend()
         elif effects.cut_short is not None:
             effects = await self._keep_cut_short(effects.cut_short)
         if effects.wait_for_room:
-            await self._record.wait_for_room()
+            await self._progress.wait_for_room()
         reply = self._leave(effects.reply) if effects.leave else effects.reply
         return await reply if type(reply) is CoroutineType else reply
 
     def _leave(self, reply: object) -> object:
         """End the run. Returns the reply, or a coroutine for it if there are last words."""
-        self._record.advance(_KEEPING)
+        self._progress.advance(_KEEPING)
         if has_last_words(self._log):
             return self._say_last_words(reply)
         self._let_go()
@@ -189,8 +189,8 @@ class RunSupervisor(Casting):
 
     async def _open(self) -> None:
         """Find out where the run starts from, and start it."""
-        opening, record = self._opening, self._record
-        if opening is None or record.phase is not RunPhase.OPENING or record.cancel_requested:
+        opening, progress = self._opening, self._progress
+        if opening is None or progress.phase is not RunPhase.OPENING or progress.cancel_requested:
             return
         try:
             followed = rebuilt(
@@ -200,24 +200,24 @@ class RunSupervisor(Casting):
             if followed is None:
                 self.open(self._root)
             else:
-                record.follow_to(followed)
+                progress.follow_to(followed)
                 stop_actor(self._cell)
         except Exception as problem:  # noqa: BLE001 -- raised where the run is first awaited or iterated
             if isinstance(problem, OffbookError):
                 problem.run = problem.run or self._log.context.run_id
-            record.refuse(problem)
+            progress.refuse(problem)
             stop_actor(self._cell)  # takes effect once this handler has ended, in every case
             await self._log.give_back()
         # Before the agents have had a turn of the loop.
-        if record.ends_first is not None and record.has_begun and record.phase < _ENDING:
-            await self._carry_out(self._cancel(record.ends_first))
+        if progress.ends_first is not None and progress.has_begun and progress.phase < _ENDING:
+            await self._carry_out(self._cancel(progress.ends_first))
 
     def _enter(self) -> None:
         self._log.enter(self._cell.system)
         if self._opening is None:
             self.open(self._root)
         else:
-            self._record.advance(RunPhase.OPENING)
+            self._progress.advance(RunPhase.OPENING)
 
     # --- reports of agents ---
 
@@ -225,14 +225,14 @@ class RunSupervisor(Casting):
         self, invocation: Invocation, event: AgentEvent, *, is_last: bool = False
     ) -> Effects:
         """Record an event. The reply is the event as recorded."""
-        record = self._record
-        if record.phase >= _ENDING:
+        progress = self._progress
+        if progress.phase >= _ENDING:
             return REFUSE
-        is_last = is_last and record.phase is _PLAYING
+        is_last = is_last and progress.phase is _PLAYING
         stamped = self._log.write(invocation, event, is_last=is_last)
         if self._pending_stop is not None and (effects := self._look()) is not NOTHING:
             return effects
-        return Effects(stamped, wait_for_room=not record.has_room, joins_end=is_last)
+        return Effects(stamped, wait_for_room=not progress.has_room, joins_end=is_last)
 
     def _emitted_without_waiting(self, message: EmittedNoWait) -> Effects:
         message.shown()
@@ -243,7 +243,7 @@ class RunSupervisor(Casting):
     def _state_changed(self, message: StateChanged) -> Effects:
         """Record a change of an agent's state, which counts as a step of its own."""
         invocation, step = message.invocation, message.step
-        if self._record.phase >= _ENDING:
+        if self._progress.phase >= _ENDING:
             return REFUSE
         if (persistence := self._log.persistence) is not None:
             invocation.remember()
@@ -266,7 +266,7 @@ class RunSupervisor(Casting):
             outcome.kind == "cancelled"
             and outcome.error is None
             and not invocation.is_cancelled
-            and self._record.phase < _ENDING
+            and self._progress.phase < _ENDING
         ):
             # The agent's own code or the program, at the end of its loop, cancelled the task. The
             # run did not.
@@ -274,8 +274,10 @@ class RunSupervisor(Casting):
                 asyncio.CancelledError("its task was cancelled, and not by the run"),
                 invocation.node,
             )
-            if self._record.is_recoverable:  # not recorded: the run continues from its last record
-                self._record.is_drained = True
+            if (
+                self._progress.is_recoverable
+            ):  # not recorded: the run continues from its last record
+                self._progress.is_drained = True
                 text = (
                     "an agent's task was cancelled, and not by the run, as at the end of its "
                     "event loop; recover() continues the run"
@@ -297,7 +299,7 @@ class RunSupervisor(Casting):
         if (
             invocation is None
             or restart is None
-            or self._record.phase >= _ENDING
+            or self._progress.phase >= _ENDING
             or invocation.is_cancelled
         ):
             return Stop()  # its actor's end is reported
@@ -307,7 +309,7 @@ class RunSupervisor(Casting):
     def _crashed(self, invocation: Invocation, error: BaseException | None) -> Effects:
         if not invocation.is_at_work:
             return NOTHING
-        if self._record.phase >= _ENDING or invocation.is_cancelled:
+        if self._progress.phase >= _ENDING or invocation.is_cancelled:
             return self._cast(self.ended(invocation, CANCELLED, None))
         attributed = self._log.attributed(
             RunCancelled("its actor was stopped") if error is None else error, invocation.node
@@ -328,7 +330,7 @@ class RunSupervisor(Casting):
 
         If it has already ended, leave.
         """
-        if self._pending_stop is not None and self._record.phase < _ENDING:
+        if self._pending_stop is not None and self._progress.phase < _ENDING:
             return (
                 self._end_run(self._pending_stop.reason, unfinished=self._pending_stop.unfinished)
                 if self.is_at_safe_point
@@ -337,28 +339,30 @@ class RunSupervisor(Casting):
         return self._look_over()
 
     def _look_over(self) -> Effects:
-        record, none_at_work = self._record, not self.at_work
+        progress, none_at_work = self._progress, not self.at_work
         return (
             LEAVE
-            if none_at_work and _ENDING <= record.phase < _KEEPING and record.outcome is not None
+            if none_at_work
+            and _ENDING <= progress.phase < _KEEPING
+            and progress.outcome is not None
             else NOTHING
         )
 
     def _root_ended(self, outcome: Outcome) -> Effects:
         """End or suspend the run after the root's agent call is closed."""
-        record = self._record
-        waits = outcome.kind == "interrupted" and record.phase < _ENDING
-        record.advance(_ENDING)
+        progress = self._progress
+        waits = outcome.kind == "interrupted" and progress.phase < _ENDING
+        progress.advance(_ENDING)
         if waits and self._log.persistence is not None:
             return SUSPEND
         if waits:
             context = self._log.context
             loggers.run.warning(
-                _NOT_STORED, context.run_id, record.agent_name, extra={"run_id": context.run_id}
+                _NOT_STORED, context.run_id, progress.agent_name, extra={"run_id": context.run_id}
             )
             self._rest(None)
         else:
-            record.set_outcome(outcome)
+            progress.set_outcome(outcome)
         return self._look_over()
 
     async def _suspend(self) -> Effects:
@@ -386,7 +390,7 @@ class RunSupervisor(Casting):
         return self._look_over()
 
     def _rest(self, problem: Exception | None, stamped: list[AgentEvent] | None = None) -> None:
-        self._record.set_outcome(
+        self._progress.set_outcome(
             Outcome("interrupted", problem, contexts=self._log.release_deferred(problem, stamped))
         )
 
@@ -394,10 +398,10 @@ class RunSupervisor(Casting):
 
     def stop_run(self, request: CancelRun) -> None:
         """End the run, now or at the next safe point. On the loop."""
-        request_stop(self._cell, self._record, request)
+        request_stop(self._cell, self._progress, request)
 
     def __end_if_wanted__(self) -> asyncio.Future[None] | None:
-        return end_if_wanted(self._cell, self._record)
+        return end_if_wanted(self._cell, self._progress)
 
     def on_drain(self, timeout: float) -> None:
         """Pause a stored run, so that another process continues it when the system stops.
@@ -405,17 +409,17 @@ class RunSupervisor(Casting):
         A run that is not stored runs to its end. A follower, and a run that has not started in this
         process, also count as drained: only a caller or a failure cancels a run.
         """
-        record = self._record
-        begun = record.has_begun or record.goes_on
+        progress = self._progress
+        begun = progress.has_begun or progress.goes_on
         if begun and self._log.persistence is None:
             return
-        if record.follows:
+        if progress.follows:
             what = "the run that it follows continues: attach(run_id) follows it again"
         else:
             what = (
                 "recover() continues the run" if begun else "the run had not begun: send it again"
             )
-        record.is_drained = not begun
+        progress.is_drained = not begun
         self.stop_run(
             CancelRun(
                 f"the system is being drained; {what}",
@@ -426,8 +430,8 @@ class RunSupervisor(Casting):
         )
 
     def _cancel(self, request: CancelRun) -> Effects:
-        record = self._record
-        if record.phase >= _ENDING:
+        progress = self._progress
+        if progress.phase >= _ENDING:
             self.cut_off()
             return NOTHING
         if request.lost:
@@ -442,14 +446,14 @@ class RunSupervisor(Casting):
             return self._end_run(request.reason, unfinished=request.unfinished)
         if self._pending_stop is None:
             self._pending_stop = PendingStop(request, self._cell.system.clock)
-            record.when_finished(self._pending_stop.end)  # in every case
+            progress.when_finished(self._pending_stop.end)  # in every case
         self._pending_stop.join(request, self._pending_stop_is_over)
-        record.advance(RunPhase.STOPPING)
+        progress.advance(RunPhase.STOPPING)
         self._log.context.stopping = self._pending_stop.mode
         return self._look()
 
     def _pending_stop_is_over(self) -> None:
-        if (stop := self._pending_stop) is not None and self._record.phase < RunPhase.KEEPING:
+        if (stop := self._pending_stop) is not None and self._progress.phase < RunPhase.KEEPING:
             self.stop_run(
                 CancelRun(
                     f"{stop.reason}; it did not come to a safe point in time",
@@ -462,13 +466,13 @@ class RunSupervisor(Casting):
 
         The run ends when all of that work has ended.
         """
-        log, record = self._log, self._record
-        root, persistence, begun = log.root, log.persistence, record.has_begun
+        log, progress = self._log, self._progress
+        root, persistence, begun = log.root, log.persistence, progress.has_begun
         error = RunCancelled(
-            f"run cancelled: {reason}", run=log.context.run_id, agent=record.agent_name
+            f"run cancelled: {reason}", run=log.context.run_id, agent=progress.agent_name
         )
         error.contexts = (
-            stopped_at(root, self.live(), self._record.context.checkpoint_id)
+            stopped_at(root, self.live(), self._progress.context.checkpoint_id)
             if begun and root is not None
             else ()
         )
@@ -476,11 +480,11 @@ class RunSupervisor(Casting):
             persistence is not None
             and begun
             and root is not None
-            and record.ownership is Ownership.OURS
+            and progress.ownership is Ownership.OURS
         )
         # The cancellation is shown after the save.
         image = self._log.image(self._root, 1) if kept else None
-        record.advance(_ENDING)
+        progress.advance(_ENDING)
         if unfinished or (persistence is not None and persistence.recovered and not begun):
             self._promise = Promise.UNFINISHED
         log.context.continues_elsewhere = kept and self._promise is Promise.UNFINISHED
@@ -491,7 +495,7 @@ class RunSupervisor(Casting):
         return self._look_over()
 
     async def _keep_cut_short(self, cut: CutShort) -> Effects:
-        persistence, record, problem = self._log.persistence, self._record, None
+        persistence, progress, problem = self._log.persistence, self._progress, None
         assert persistence is not None
         kind = "drained" if self._promise is Promise.UNFINISHED else "cancelled"
         try:
@@ -502,7 +506,7 @@ class RunSupervisor(Casting):
                 ahead=1,
                 end=self._log.end(Outcome("cancelled", cut.error), packed=False),
             )
-            record.is_drained = kind == "drained"
+            progress.is_drained = kind == "drained"
         except RunLost as failure:
             return self._give_up(failure)
         except Exception as failure:  # noqa: BLE001 -- see `_carry_out`
@@ -514,7 +518,7 @@ class RunSupervisor(Casting):
         if problem is not None:
             self._log.say(problem)
         self._log.say(error)
-        self._record.set_outcome(Outcome("cancelled", error, contexts=error.contexts))
+        self._progress.set_outcome(Outcome("cancelled", error, contexts=error.contexts))
 
     def _fail_unwritten(self, error: Exception) -> Effects:
         """End a run whose step could not be written.
@@ -535,10 +539,10 @@ class RunSupervisor(Casting):
             error,
             extra={"run_id": log.context.run_id},
         )
-        self._record.advance(_ENDING)
+        self._progress.advance(_ENDING)
         self.end_all()
         log.say(error)
-        self._record.set_outcome(Outcome("failed", error))
+        self._progress.set_outcome(Outcome("failed", error))
         return Effects(OVER, leave=self._look_over().leave)
 
     def _give_up(
@@ -546,10 +550,10 @@ class RunSupervisor(Casting):
     ) -> Effects:
         """End the run in this process, because its progress can no longer be stored."""
         self._promise = Promise.UNFINISHED
-        self._record.advance(_ENDING)
+        self._progress.advance(_ENDING)
         self._log.context.continues_elsewhere = True
         self.end_all()
-        if self._record.outcome is None:
+        if self._progress.outcome is None:
             self._log.say(error)
-            self._record.set_outcome(Outcome(kind, error))
+            self._progress.set_outcome(Outcome(kind, error))
         return Effects(OVER, leave=self._look_over().leave)

@@ -336,7 +336,7 @@ class Worker:
 
     async def consume(self, run):
         async for event in run:
-            self.show(event, fence_of(run._record.context))
+            self.show(event, fence_of(run._progress.context))
         return await run
 
     async def see_to_end(self, tag):

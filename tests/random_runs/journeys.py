@@ -174,7 +174,7 @@ class Journey:
                 losing = asyncio.create_task(store.is_lost.wait())
                 await asyncio.wait((looking, losing), return_when=asyncio.FIRST_COMPLETED)
                 losing.cancel()
-                self.is_open = run._record.has_begun
+                self.is_open = run._progress.has_begun
                 self.data = await store.dump()
                 if not looking.done():
                     store.end()
@@ -234,7 +234,7 @@ class Journey:
     def _is_over(self, run):
         """Whether what happens now is not recorded any more."""
         actor = run._supervisor.actor
-        return self.is_cut_short or actor is None or run._record.phase >= RunPhase.ENDING
+        return self.is_cut_short or actor is None or run._progress.phase >= RunPhase.ENDING
 
     def _answers(self):
         """Answers to some of what it waits for; to none, if it was cancelled and waits for

@@ -73,6 +73,14 @@ def test_it_enters_a_system_drains_and_closes_the_store(run, tmp_path):
     run(main())
 
 
+def test_a_service_that_is_not_entered_says_how_to_get_its_runner():
+    made = service(ChatModelAgent(name="A", model=ScriptedModel([])), store=MemoryStore())
+    with pytest.raises(AttributeError, match=r"async with service\(...\) as runner:.*runner.query"):
+        made.query("q")
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        made.nothing  # noqa: B018 -- reading it is the test
+
+
 def test_a_scope_of_anyio_that_is_cancelled_drains_it(run, tmp_path):
     """Such a scope cancels anew whatever is awaited in it, also while the block is being left."""
 

@@ -48,15 +48,11 @@ class FoundCheckpoint(NamedTuple):
             raise ResumeError(msg, run=run)
 
     def answered(self) -> ResumeError:
-        number = self.content["number"]
-        instead = (
-            f"To answer it again on purpose, resume('{self.name}@{number}'): it becomes a branch "
-            "of its own."
+        msg = (
+            f"interrupt {self.content['number']} of checkpoint {self.name!r} is already answered. "
+            "Nothing was called. pending() lists what still waits."
         )
-        return ResumeError(
-            f"interrupt {number} of checkpoint {self.name!r} is already answered. {instead}",
-            run=self.content["run"],
-        )
+        return ResumeError(msg, run=self.content["run"])
 
     def at_work(self) -> ResumeError:
         msg = (

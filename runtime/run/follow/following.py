@@ -113,15 +113,15 @@ class Following:
     async def __call__(
         self, event_log: EventLog, system: Host, _stop: Callable[[CancelRun], object]
     ) -> RunResult:
-        record = event_log.record
-        record.follows = True
+        progress = event_log.progress
+        progress.follows = True
         event_log.context.rename(self._run_id)
-        if record.live is not None:
-            record.live.end()  # the follower is not the run itself
-            record.live = None
+        if progress.live is not None:
+            progress.live.end()  # the follower is not the run itself
+            progress.live = None
         if live_run(self._access, self._run_id) is None:
             await wait_until_written(system, self._access, self._agent_name, self._run_id)
-        record.accept()
+        progress.accept()
         self._loop = asyncio.get_running_loop()
         keys = (
             journal_key(self._run_id),
@@ -130,12 +130,12 @@ class Following:
         )
         watch = self._access.watch(keys, self._changed)
         try:
-            return await self._follow(record, system, watch)
+            return await self._follow(progress, system, watch)
         finally:
             if watch is not None:
                 watch.close()
 
-    async def _follow(self, record: RunProgress, system: Host, watch: Watch | None) -> RunResult:
+    async def _follow(self, progress: RunProgress, system: Host, watch: Watch | None) -> RunResult:
         reader, position, delay, next_look = (
             EventReader(),
             0,
@@ -145,7 +145,7 @@ class Following:
         while True:
             self._woken.clear()  # before the read, so that a change during it causes another one
             if (live := live_run(self._access, self._run_id)) is not None:
-                if (result := await self._follow_here(record, live)) is not None:
+                if (result := await self._follow_here(progress, live)) is not None:
                     return result
                 reader, position, delay = EventReader(), 0, _FIRST_LOOK
                 continue
@@ -154,10 +154,10 @@ class Following:
             for data in await self._access.read(journal_key(self._run_id), position):
                 position += 1
                 delay = _FIRST_LOOK
-                await self._show(record, [event for event in reader.read(data) if event.seq])
+                await self._show(progress, [event for event in reader.read(data) if event.seq])
             result = await self._unless_open(ended, position) if ended or not is_open else None
             if result is not None:
-                await self._show(record, result.events)
+                await self._show(progress, result.events)
                 if not (self._waits and result.status is RunStatus.INTERRUPTED):
                     return result
             run = read_run(row) if row is not None and is_open else None
@@ -181,7 +181,7 @@ class Following:
             )
             delay = _FIRST_LOOK if result is not None else 2 * delay
 
-    async def _follow_here(self, record: RunProgress, live: LiveRun) -> RunResult | None:
+    async def _follow_here(self, progress: RunProgress, live: LiveRun) -> RunResult | None:
         """Show the events of a run of this process as they happen.
 
         Returns None if the run continues elsewhere or later, or if the store must tell how it
@@ -201,7 +201,7 @@ class Following:
             ]
             numbers = {event.seq for event in written}
             await self._show(
-                record,
+                progress,
                 sorted(
                     [*written, *(event for event in so_far if event.seq not in numbers)],
                     key=_number,
@@ -209,19 +209,19 @@ class Following:
             )
             while more := await coming.take(_BATCH):
                 last_words += (event for event in more if not event.invocation_id)
-                await self._show(record, [event for event in more if event.invocation_id])
+                await self._show(progress, [event for event in more if event.invocation_id])
         finally:
             self._live = None
             live.leave(coming)
-        self._problem, result = live.record.problem, live.record.result
+        self._problem, result = live.progress.problem, live.progress.result
         if (
             result is None
             or result.status is RunStatus.DRAINED
             or isinstance(result.error, RunLost)
         ):
             return None  # its last events concern its process, not the run
-        await self._show(record, last_words)
-        if live.record.follows or (self._waits and result.status is RunStatus.INTERRUPTED):
+        await self._show(progress, last_words)
+        if live.progress.follows or (self._waits and result.status is RunStatus.INTERRUPTED):
             return None
         return result.replace(events=tuple(self._events))
 
@@ -258,7 +258,7 @@ class Following:
         ):
             raise RunLost(lost_text(run), run=self._run_id)
 
-    async def _show(self, record: RunProgress, more: Sequence[AgentEvent]) -> None:
+    async def _show(self, progress: RunProgress, more: Sequence[AgentEvent]) -> None:
         """Show the new events.
 
         An event that is shown to no consumer has the number of the event before it.
@@ -269,9 +269,9 @@ class Following:
                 if event.delta is None:
                     self._events.append(event)
                 if event.seq > self._after:
-                    record.show(event)
-                    if not record.has_room:
-                        await record.wait_for_room()
+                    progress.show(event)
+                    if not progress.has_room:
+                        await progress.wait_for_room()
 
     async def _unless_open(self, ended: bytes | None, position: int) -> RunResult | None:
         """Return the stored result, or what the run's row reports; None if the run is running.
@@ -346,7 +346,7 @@ def _stop_request(mode: CancelMode, timeout: float | None) -> CancelRun:
     return CancelRun("cancel() was called by who looks on", mode, timeout)
 
 
-async def show_recorded(access: StoreAccess, run_id: str, record: RunProgress) -> None:
+async def show_recorded(access: StoreAccess, run_id: str, progress: RunProgress) -> None:
     """Show the recorded events of a run that is about to continue.
 
     A caller that passes its `run_id` need not know that the run was started before.
@@ -354,10 +354,10 @@ async def show_recorded(access: StoreAccess, run_id: str, record: RunProgress) -
     reader = EventReader()
     for data in await access.read(journal_key(run_id)):
         for event in reader.read(data):
-            if event.seq > record.last_seq:
-                record.show(event)
-                if not record.has_room:
-                    await record.wait_for_room()
+            if event.seq > progress.last_seq:
+                progress.show(event)
+                if not progress.has_room:
+                    await progress.wait_for_room()
 
 
 async def wait_until_written(

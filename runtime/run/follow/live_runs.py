@@ -37,15 +37,15 @@ class LiveRun:
         "_followers",
         "_older",
         "_pieces",
-        "record",
+        "progress",
         "run_id",
         "system",
     )
 
-    def __init__(self, access: StoreAccess, record: RunProgress, system: Host) -> None:
-        self.record = record
+    def __init__(self, access: StoreAccess, progress: RunProgress, system: Host) -> None:
+        self.progress = progress
         self.system = system
-        self.run_id = record.context.run_id
+        self.run_id = progress.context.run_id
         self._cell: LoopCell | None = None
         self._followers: tuple[EventStream, ...] = ()
         self._pieces: dict[
@@ -86,15 +86,15 @@ class LiveRun:
         """
         stream = EventStream(_CAPACITY)
         stream.never_waits()
-        if self.record.has_ended:
+        if self.progress.has_ended:
             stream.end()
         else:
             self._followers += (stream,)
         so_far = [
-            *self.record.events,
+            *self.progress.events,
             *(piece for pieces in self._pieces.values() for piece in pieces),
         ]
-        return self.record.last_seq, sorted(so_far, key=lambda event: event.seq), stream
+        return self.progress.last_seq, sorted(so_far, key=lambda event: event.seq), stream
 
     def leave(self, stream: EventStream) -> None:
         """Remove a follower."""

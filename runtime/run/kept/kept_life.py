@@ -82,9 +82,9 @@ async def read_life(access: StoreAccess, run_id: str) -> KeptLife:
         )
         raise CheckpointNotFound(msg, run=run_id)
     reader = _Reader()
-    for position, record in enumerate(records):
+    for position, progress in enumerate(records):
         try:
-            reader.read(record)
+            reader.read(progress)
         except (
             ArithmeticError,
             AttributeError,
@@ -126,8 +126,8 @@ class _Reader:
         self._paths: dict[int, Path] = {}
         self._seq = 0
 
-    def read(self, record: bytes) -> None:
-        for kind, *change in unpack(record):
+    def read(self, progress: bytes) -> None:
+        for kind, *change in unpack(progress):
             if kind == "event":
                 self._event(*change)
             elif kind == "mark":

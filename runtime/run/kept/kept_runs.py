@@ -108,7 +108,7 @@ class KeptRuns:
         entry = await access.run_entry(check_run_id(run_id, self._factory.tree.name))
         if entry is None and (live := live_run_anywhere(access, run_id)) is not None:
             # Requested a moment ago.
-            await LoopBridge(live.system, "info()").call(live.record.wait_accepted)
+            await LoopBridge(live.system, "info()").call(live.progress.wait_accepted)
             entry = await access.run_entry(run_id)
         if entry is None:
             msg = (

@@ -233,7 +233,7 @@ class _Backend:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             return f"{error} (raise the limit of open files, or close some)"
         if not Path(self._path).parent.is_dir():
-            advice = f"there is no folder {str(Path(self._path).parent)!r}: make it first"
+            advice = f"the folder {str(Path(self._path).parent)!r} does not exist: create it first"
         return f"{error} ({advice})" if advice else f"{type(error).__name__}: {error}"
 
     def _open(self) -> _Opened:

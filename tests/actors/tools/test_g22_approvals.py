@@ -94,14 +94,29 @@ def test_g22_whatever_waits_is_no_approval(run, answer):
         first = bank.runner.query("go", run_id="r")
         await first
         await refused(
-            bank.runner.resume("r", data=answer), r"needs approval\. Answer it by its interrupt"
+            bank.runner.resume("r", data=answer), r"cannot approve .* Use approve\(interrupt\)"
         )
         await refused(
             bank.runner.resume(json.loads(json.dumps(first.checkpoint_id)), data=answer),
-            "needs approval",
+            "cannot approve",
         )
         assert bank.paid == []
         assert (await bank.runner.info("r")).waiting  # it still waits
+
+    run(main())
+
+
+@pytest.mark.parametrize("arguments", ["no", "[1]", "3", 7, True])
+def test_g22_arguments_that_no_call_can_have_are_refused_before_anything_is_answered(
+    run, arguments
+):
+    async def main():
+        bank = Bank()
+        first = await bank.runner.query("go", run_id="r")
+        with pytest.raises(UsageError, match=r"arguments must be .* deny\(interrupt\)"):
+            bank.runner.approve(first.interrupts[0], arguments)
+        assert bank.paid == []
+        assert (await bank.runner.info("r")).waiting
 
     run(main())
 

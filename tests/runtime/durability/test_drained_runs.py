@@ -186,7 +186,7 @@ def test_a_run_whose_system_is_left_says_whether_another_process_goes_on_with_it
             waiting = asyncio.create_task(_result_of(play))
             await model.asked.wait()
         assert (await waiting).status == play.status == status
-        assert ("recover() continues" in str(play._record.result.error)) == (status == "drained")
+        assert ("recover() continues" in str(play._progress.result.error)) == (status == "drained")
         async with ActorSystem() as system:
             model.gate.set()
             again = await Runner(
@@ -214,7 +214,7 @@ def test_a_run_whose_system_is_left_while_its_end_is_written_is_not_said_to_have
                 "go", run_id="named"
             )
             await soon(gate.reached.wait())
-        assert ((await soon(play)).status, play._record.result.events[:-1]) == ("drained", ())
+        assert ((await soon(play)).status, play._progress.result.events[:-1]) == ("drained", ())
         gate.open()
         async with ActorSystem() as system:
             runner = Runner(agent, system=system, store=store, durability="step")

@@ -105,7 +105,7 @@ def test_a_call_beyond_the_script_shows_what_was_asked(run, ask):
         await model.generate(request)
         with pytest.raises(UsageError) as caught:
             await model.generate(request)
-        for words in ("call 2", "1 lines", "'first'", 'f({"x":1})', "'result'", "Its tools: f"):
+        for words in ("call 2", "has only 1", "'first'", 'f({"x":1})', "'result'", "Its tools: f"):
             assert words in str(caught.value)
 
     run(main())

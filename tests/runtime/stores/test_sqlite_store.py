@@ -39,7 +39,7 @@ def says(run, store_of):
 
 def test_a_folder_that_is_missing_is_told(says, tmp_path):
     path = tmp_path / "no such folder" / "runs.db"
-    error = says(path, "SQLiteStore(", ".set of 'the key'", "there is no folder", "make it first")
+    error = says(path, "SQLiteStore(", ".set of 'the key'", "does not exist: create it first")
     assert isinstance(error.__cause__, FileNotFoundError)
     path.parent.mkdir()
     with SQLiteStore(path) as store:
