@@ -174,9 +174,7 @@ class Recording:
         """Return the stored run's access to the agent. Wait until the run has started."""
         if self.failure is not None:
             raise self.failure
-        return (
-            self._runtime.result() if self._runtime.done() else await asyncio.shield(self._runtime)
-        )
+        return await asyncio.shield(self._runtime)
 
     # --- steps ---
 
@@ -331,20 +329,15 @@ class Recording:
         return decision
 
     async def note_decision(
-        self,
-        runtime: AgentRuntime,
-        name: str,
-        decision: dict[str, Any],
-        *,
-        behind_all: bool = False,
+        self, runtime: AgentRuntime, name: str, decision: dict[str, Any], *, last: bool = False
     ) -> None:
         """Record a decision.
 
-        With `behind_all`, it is numbered after the recorded ones, which the SDK's own state
+        With `last`, it is numbered after the recorded ones, which the SDK's own state
         includes already.
         """
         steps = runtime.invocation.steps or {}
-        while behind_all and self._key(name, self._calls[name] + 1) in steps:
+        while last and self._key(name, self._calls[name] + 1) in steps:
             self._calls[name] += 1
         self._calls[name] += 1
         await self.note(runtime, self._key(name, self._calls[name]), None, decision)

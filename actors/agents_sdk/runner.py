@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack, cast
+from contextlib import AbstractContextManager, aclosing
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
 
 import agents
 from agents import RunResult, RunState
@@ -460,7 +460,7 @@ def install(
     return Installed(before)
 
 
-class Installed:
+class Installed(AbstractContextManager["Installed"]):
     """The result of `install`, which can be undone."""
 
     def __init__(self, before: AgentRunner) -> None:
@@ -469,9 +469,6 @@ class Installed:
     def uninstall(self) -> None:
         """Restore the previous default runner."""
         set_default_agent_runner(self._before)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.uninstall()

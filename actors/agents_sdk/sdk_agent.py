@@ -10,7 +10,7 @@ import contextvars
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 import agents
 from agents import RunConfig, RunHooks, RunResult, RunState
@@ -42,6 +42,7 @@ __all__ = ["RESULT", "LiveCall", "SdkAgent", "decisions_of", "stored_input"]
 INPUT: Final = "offbook.agents_sdk.input"
 RESULT: Final = "offbook.agents_sdk.result"
 RERUN: Final = "rerun_from_here"
+SdkResult: TypeAlias = RunResult | RunResultStreaming
 _STORED_OPTIONS: Final = (
     "max_turns",
     "previous_response_id",
@@ -68,8 +69,8 @@ class LiveCall:
 
     The questions of the state are then asked again, with new ids.
     """
-    task: asyncio.Task[RunResult | RunResultStreaming] | None = None
-    result: RunResult | RunResultStreaming | None = None
+    task: asyncio.Task[SdkResult] | None = None
+    result: SdkResult | None = None
     error: BaseException | None = None
 
 
@@ -247,7 +248,7 @@ def _json(value: Any) -> Any:
 # --- the SDK's loop ---
 
 
-async def _play(call: LiveCall, runtime: AgentRuntime) -> RunResult | RunResultStreaming:
+async def _play(call: LiveCall, runtime: AgentRuntime) -> SdkResult:
     """Run the SDK's loop, and rerun it after each approval whose answer is known."""
     with recorded_by(call.recording):
         current = call.current
@@ -261,9 +262,7 @@ async def _play(call: LiveCall, runtime: AgentRuntime) -> RunResult | RunResultS
             current = state
 
 
-async def _run(
-    call: LiveCall, runtime: AgentRuntime, current: Any
-) -> RunResult | RunResultStreaming:
+async def _run(call: LiveCall, runtime: AgentRuntime, current: Any) -> SdkResult:
     if not runtime.streaming:
         return await AgentRunner().run(call.agent, current, **call.options)
     streamed = AgentRunner().run_streamed(call.agent, current, **call.options)
@@ -299,7 +298,7 @@ async def _end_of(call: LiveCall, runtime: AgentRuntime) -> None:
 
 
 async def _answered(
-    recording: Recording, runtime: AgentRuntime, result: RunResult | RunResultStreaming
+    recording: Recording, runtime: AgentRuntime, result: SdkResult
 ) -> RunState[Any, Any] | None:
     """Return the state to continue from, if the answer to a waiting call is known."""
     state: RunState[Any, Any] | None = None
@@ -371,5 +370,5 @@ async def note_decisions(
     agents_of = {item.call_id or "": item.agent.name for item in state.get_interruptions()}
     for call_id, decision in decisions_of(state).items():
         await recording.note_decision(
-            runtime, f"answer/{agents_of[call_id]}/{call_id}", decision, behind_all=True
+            runtime, f"answer/{agents_of[call_id]}/{call_id}", decision, last=True
         )
