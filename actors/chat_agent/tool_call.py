@@ -34,8 +34,8 @@ async def call_tool(context: ToolContext, tool: Tool, call: ToolCall) -> object:
         except ToolArgumentsError:
             raise
         except Exception:
-            runtime = call_state_of(context)
-            runtime.forget_action()
+            call_state = call_state_of(context)
+            call_state.forget_action()
             attempt += 1
             if attempt > tool.retries or (
                 attempt_of(context).left_at_work and not tool.retry_at_work
@@ -49,7 +49,7 @@ async def call_tool(context: ToolContext, tool: Tool, call: ToolCall) -> object:
                 tool.retries + 1,
                 exc_info=True,
             )
-            context = ToolContext(runtime)
+            context = ToolContext(call_state)
 
 
 async def _attempt(context: ToolContext, tool: Tool, call: ToolCall) -> Any:
@@ -64,7 +64,7 @@ async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> object:
     if tool.timeout is None:
         return await _attempt(context, tool, call)
     deadline, attempt = (
-        Deadline(tool.timeout, call_state_of(context).agent.clock),
+        Deadline(tool.timeout, call_state_of(context).runtime.clock),
         attempt_of(context),
     )
     overdue: Timer | None = None

@@ -302,20 +302,20 @@ class ToolRound:
 
     async def _make(self, call: ToolCall, *, comes_last: bool) -> None:
         """Make one call, and have its result recorded."""
-        agent = self._runtime
-        if agent.invocation.is_cancelled:
+        runtime = self._runtime
+        if runtime.invocation.is_cancelled:
             raise asyncio.CancelledError("the run has ended before this call was begun")
-        answers = agent.invocation.answers
+        answers = runtime.invocation.answers
         answer = None if answers is None else answers.get(call.id)
-        tool_call_state = ToolCallState(agent, call, answer)
+        call_state = ToolCallState(runtime, call, answer)
         if answer is not None and not answer.is_target:
             # It still waits for the same answer.
             pending = answer.pending
             self._interrupts.append(
-                agent.note_interrupt(
+                runtime.note_interrupt(
                     pending.context.info,
                     pending.state,
-                    tool_call_state.address_step,
+                    call_state.address_step,
                     approval=pending.approval,
                     earlier=pending.earlier,
                 )
@@ -323,94 +323,95 @@ class ToolRound:
             return
         tool = None if call.name in self._off else self._policy.tools.get(call.name)
         if self._hooked and tool is not None:
-            await agent.call_hooks("on_tool_start", agent.node.agent, tool, call)
-        if agent.run.lease is not None:
-            await agent.make_sure()
+            await runtime.call_hooks("on_tool_start", runtime.node.agent, tool, call)
+        if runtime.run.lease is not None:
+            await runtime.make_sure()
         busy = tool is None or not tool.plays_agent
-        agent.invocation.busy += busy
+        runtime.invocation.busy += busy
         try:
-            watch = agent.run.watch
+            watch = runtime.run.watch
             message, failed = await (
-                self._message(tool_call_state, tool, call)
+                self._message(call_state, tool, call)
                 if watch is None
-                else self._watched(watch, tool_call_state, tool, call)
+                else self._watched(watch, call_state, tool, call)
             )
             if message is not None and comes_last:
-                agent.notes[RESULT_LAST] = (call.id, failed, message, tool_call_state.action)
-                await agent.save()
+                runtime.notes[RESULT_LAST] = (call.id, failed, message, call_state.action)
+                await runtime.save()
             elif message is not None:
                 # The first exit ends the run after all other calls.
                 second = call.name == self._policy.exit_name
-                await self._show(message, None if second else tool_call_state.action)
+                await self._show(message, None if second else call_state.action)
         finally:
             # Not before its result is recorded: the run would pause without it.
-            agent.invocation.busy -= busy
-        if agent.run.stopping is not None:
-            await agent.rest()
+            runtime.invocation.busy -= busy
+        if runtime.run.stopping is not None:
+            await runtime.rest()
 
     async def _watched(
-        self, watch: RunTelemetry, tool_call_state: ToolCallState, tool: Tool | None, call: ToolCall
+        self, watch: RunTelemetry, call_state: ToolCallState, tool: Tool | None, call: ToolCall
     ) -> tuple[Message | None, bool]:
         """Make the call under observation."""
         invocation = self._runtime.invocation
         opened, message, problem = watch.tool_begins(invocation, call), None, None
         before = len(self._errors)
         try:
-            message, failed = await self._message(tool_call_state, tool, call)
+            message, failed = await self._message(call_state, tool, call)
         except BaseException as error:
             problem = error
             raise
         else:
             if failed:
-                problem = (
-                    self._errors[before] if len(self._errors) > before else tool_call_state.problem
-                )
+                problem = self._errors[before] if len(self._errors) > before else call_state.problem
             return message, failed
         finally:
             watch.tool_ends(invocation, call, opened, message, problem, is_known=tool is not None)
             del problem  # this frame is in its traceback
-            tool_call_state.problem = None
+            call_state.problem = None
 
     async def _message(
-        self, tool_call_state: ToolCallState, tool: Tool | None, call: ToolCall
+        self, call_state: ToolCallState, tool: Tool | None, call: ToolCall
     ) -> tuple[Message | None, bool]:
         """Return the result of the call, and whether it failed.
 
         There is no result if the call waits for an answer from outside, or if its failure fails the
-        agent.
+        runtime.
         """
-        agent = self._runtime
+        runtime = self._runtime
         failed = False
         try:
-            content = await self._content(tool_call_state, tool, call)
+            content = await self._content(call_state, tool, call)
         except ToolInterrupted as signal:
             self._interrupts += signal.contexts
             return None, False
         except (GuardrailTripped, HandoffError) as error:
-            error.agent, error.run = error.agent or agent.agent_name, error.run or agent.run.run_id
+            error.agent, error.run = (
+                error.agent or runtime.agent_name,
+                error.run or runtime.run.run_id,
+            )
             self._errors.append(error)
             return None, True
         except (ToolError, TransferError) as error:
-            error.agent = error.agent or agent.agent_name
-            error.run = error.run or agent.run.run_id
+            error.agent = error.agent or runtime.agent_name
+            error.run = error.run or runtime.run.run_id
             fails_run = self._policy.raises and not isinstance(error, Denied)
             log_failure(call, error, fails_run=fails_run)
-            tool_call_state.forget_action()
+            call_state.forget_action()
             if fails_run:
                 self._errors.append(error)
-                agent.notes[FAILED] = [*agent.notes.get(FAILED, ()), (call.id, str(error))]
-                await agent.save()
+                runtime.notes[FAILED] = [*runtime.notes.get(FAILED, ()), (call.id, str(error))]
+                await runtime.save()
                 return None, True
             content = str(error)
             failed = True
-            if agent.run.watch is not None:
-                tool_call_state.problem = error
+            if runtime.run.watch is not None:
+                call_state.problem = error
         else:
-            if call.name == self._policy.exit_name and tool_call_state.action is None:
-                tool_call_state.send_action(Exit())
+            if call.name == self._policy.exit_name and call_state.action is None:
+                call_state.send_action(Exit())
         message = Message("tool", content, (), call.id, call.name)
         if self._hooked and tool is not None:
-            await agent.call_hooks("on_tool_end", agent.node.agent, tool, message)
+            await runtime.call_hooks("on_tool_end", runtime.node.agent, tool, message)
         return message, failed
 
     async def _show(self, message: Message, action: Action | None) -> None:
@@ -424,11 +425,9 @@ class ToolRound:
         event = AgentEvent(message=message, action=action)
         await self._runtime.emit(event)
 
-    async def _content(
-        self, tool_call_state: ToolCallState, tool: Tool | None, call: ToolCall
-    ) -> Any:
+    async def _content(self, call_state: ToolCallState, tool: Tool | None, call: ToolCall) -> Any:
         """Return the content of the result. Convert each failure of the tool to a `ToolError`."""
-        context = ToolContext(tool_call_state)
+        context = ToolContext(call_state)
         try:
             self._check_whole(call)
             if tool is None:
@@ -484,7 +483,7 @@ class ToolRound:
             text = f"tool {call.name} failed: {type(error).__name__}: {text_of(error)}"
             raise ToolError(one_line(text), agent=self._runtime.agent_name, message=call) from error
         finally:
-            tool_call_state.end()
+            call_state.end()
 
     def _check_whole(self, call: ToolCall) -> None:
         """Raise if the reply was cut off within the arguments.

@@ -55,7 +55,7 @@ class AgentTool(Tool):
 
     async def _play(self, context: ToolContext, arguments: Any) -> object:
         own = self.__dict__
-        outer = call_state_of(context).agent
+        outer = call_state_of(context).runtime
         if own["_full_history"]:
             invocation = outer.invocation
             entries = select(
@@ -81,7 +81,7 @@ class AgentTool(Tool):
     async def answer(self, context: ToolContext, given: AgentInput, *, shown: bool) -> str:
         """Run the agent, and return its last message."""
         call = call_state_of(context)
-        outer = call.agent
+        outer = call.runtime
         outcome = await outer.call_agent(
             self.tree, given, call.next_cast_key(), shown=shown, tool=call.address_step
         )

@@ -48,8 +48,8 @@ class HandoffCall(AgentTool):
         del arguments
         own = self.__dict__
         handoff: Handoff = own["_handoff"]
-        runtime = call_state_of(context)
-        outer, call = runtime.agent, runtime.call
+        call_state = call_state_of(context)
+        outer, call = call_state.runtime, call_state.call
 
         async def invoke() -> None:
             try:

@@ -60,8 +60,8 @@ def transfer_output(agent_name: str) -> str:
 async def _transfer(context: ToolContext, arguments: dict[str, object]) -> str:
     agent_name = text_argument(context, arguments, "agent_name")
     call_state = call_state_of(context)
-    if call_state.agent.node.target(agent_name) is None:
-        raise TransferError(call_state.agent.node.no_target(agent_name), message=call_state.call)
+    if call_state.runtime.node.target(agent_name) is None:
+        raise TransferError(call_state.runtime.node.no_target(agent_name), message=call_state.call)
     context.send_action(TransferToAgent(agent_name))
     return transfer_output(agent_name)
 

@@ -117,11 +117,11 @@ class _Call:
         self._news.clear()
 
     async def show(self) -> None:
-        agent = call_state_of(self._context).agent
-        if self._progress is not None and agent.clock.monotonic() >= self._next:
+        runtime = call_state_of(self._context).runtime
+        if self._progress is not None and runtime.clock.monotonic() >= self._next:
             said, self._progress = self._progress, None
-            self._next = agent.clock.monotonic() + _BETWEEN
-            await agent.emit(AgentEvent.of(None, None, said))
+            self._next = runtime.clock.monotonic() + _BETWEEN
+            await runtime.emit(AgentEvent.of(None, None, said))
 
     def answer(self) -> None:
         asked, self._question = self._question, None

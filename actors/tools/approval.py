@@ -121,10 +121,10 @@ async def approved(context: ToolContext, tool: Tool, call: ToolCall) -> ToolCall
     """
     if not tool.needs_approval:
         return call
-    runtime = call_state_of(context)
-    if not runtime.was_approved and not await needs_approval(tool, context, call):
+    call_state = call_state_of(context)
+    if not call_state.was_approved and not await needs_approval(tool, context, call):
         return call
-    answer = runtime.approval(
+    answer = call_state.approval(
         OriginalApprovalRequest(call.name, call.arguments, tool.origin)
         if tool.origin
         else ApprovalRequest(call.name, call.arguments)

@@ -70,7 +70,7 @@ class _Door(ToolCallState):
 
     @property
     def idempotency_key(self) -> str:
-        return f"{self.agent.run.run_id}:{self.agent.invocation.id}:{self.call.id}"
+        return f"{self.runtime.run.run_id}:{self.runtime.invocation.id}:{self.call.id}"
 
     def interrupt(self, info: Any, state: Any) -> Any:
         self.asked.append(info)

@@ -78,14 +78,14 @@ class ToolCallState:
         "_room",
         "_used",
         "action",
-        "agent",
         "answer",
         "call",
         "problem",
+        "runtime",
     )
 
-    def __init__(self, agent: AgentRuntime, call: ToolCall, answer: Answer | None) -> None:
-        self.agent = agent
+    def __init__(self, runtime: AgentRuntime, call: ToolCall, answer: Answer | None) -> None:
+        self.runtime = runtime
         self.call = call
         self.answer = answer  # answer to the interrupt of this call, if it is resumed
         self.action: Action | None = None  # for the call's own event
@@ -107,7 +107,7 @@ class ToolCallState:
     @property
     def idempotency_key(self) -> str:
         """The key of the call. It is the same whenever the call is made again."""
-        return key_of(self.agent.run.run_id, self.agent.invocation, self.call)
+        return key_of(self.runtime.run.run_id, self.runtime.invocation, self.call)
 
     @property
     def was_approved(self) -> bool:
@@ -123,7 +123,7 @@ class ToolCallState:
         return self._wait(info, None, approval=True)
 
     def _wait(self, info: object, state: object, *, approval: bool) -> object:
-        agent, answers = self.agent, self._answers
+        runtime, answers = self.runtime, self._answers
         asked = _form_of(info) if answers else None
         for number, (was_approval, data, *shown) in enumerate(answers):
             # The tool may ask a different question now: an answer is valid only for the question it
@@ -137,14 +137,19 @@ class ToolCallState:
                 self._used.add(number)
                 return data
         note = partial(
-            agent.note_interrupt, info, state, self.address_step, approval=approval, earlier=answers
+            runtime.note_interrupt,
+            info,
+            state,
+            self.address_step,
+            approval=approval,
+            earlier=answers,
         )
-        if agent.is_own_thread():
+        if runtime.is_own_thread():
             raise ToolInterrupted((note(),))
         # A value that cannot be stored is the tool's error: raise it inside the tool.
-        if agent.run.keeps:
-            agent.check_storable("interrupt(info=...)", info)
-            agent.check_storable("interrupt(state=...)", state)
+        if runtime.run.keeps:
+            runtime.check_storable("interrupt(info=...)", info)
+            runtime.check_storable("interrupt(state=...)", state)
         raise ToolInterrupted(note)
 
     def next_cast_key(self) -> str:
@@ -182,7 +187,7 @@ class ToolCallState:
         if self._room is None:
             self._room = threading.Semaphore(_MOST_WAITING)
         room = self._room
-        if self.agent.is_own_thread():
+        if self.runtime.is_own_thread():
             if not room.acquire(blocking=False):
                 msg = (
                     f"tool {self.call.name}: {_MOST_WAITING} of its events wait to be shown, "
@@ -190,9 +195,9 @@ class ToolCallState:
                 )
                 raise UsageError(msg)
         else:
-            while self.agent.is_alive() and not room.acquire(timeout=_LOOK_AGAIN):
+            while self.runtime.is_alive() and not room.acquire(timeout=_LOOK_AGAIN):
                 pass
-        self.agent.emit_soon(event, room.release)
+        self.runtime.emit_soon(event, room.release)
 
     def end(self) -> None:
         """Mark the call as ended: none of its events is shown any longer."""

@@ -41,7 +41,7 @@ class ToolContext:
     @property
     def session(self) -> SessionValues:
         """The values that all agents of the run share."""
-        return self._call_state.agent.run.session
+        return self._call_state.runtime.run.session
 
     @property
     def run(self) -> RunContext:
@@ -49,21 +49,21 @@ class ToolContext:
 
         `run.context` is the object passed to `Runner.run(context=...)`.
         """
-        return self._call_state.agent.run
+        return self._call_state.runtime.run
 
     @property
     def run_id(self) -> str:
-        return self._call_state.agent.run.run_id
+        return self._call_state.runtime.run.run_id
 
     @property
     def agent_name(self) -> str:
         """The name of the agent that makes the call."""
-        return self._call_state.agent.agent_name
+        return self._call_state.runtime.agent_name
 
     @property
     def run_path(self) -> tuple[str, ...]:
         """The names of the agents on the path to this call, ending with the calling agent."""
-        return names_of(self._call_state.agent.invocation.run_path)
+        return names_of(self._call_state.runtime.invocation.run_path)
 
     @property
     def tool_name(self) -> str:
@@ -97,7 +97,7 @@ class ToolContext:
         A service that has seen a larger token refuses requests with this one. 0 means that no other
         process can take the run.
         """
-        lease = self._call_state.agent.run.lease
+        lease = self._call_state.runtime.run.lease
         return 0 if lease is None else lease.fence
 
     @property
@@ -105,7 +105,7 @@ class ToolContext:
         """The `ToolOptions` of this run for this tool."""
         call_state = self._call_state
         return tool_options(
-            call_state.agent.options, call_state.agent.agent_name, call_state.call.name
+            call_state.runtime.options, call_state.runtime.agent_name, call_state.call.name
         )
 
     # --- interrupts ---
@@ -175,7 +175,7 @@ class ToolContext:
         returns.
         """
         call_state = self._call_state
-        return await call_state.agent.step(
+        return await call_state.runtime.step(
             f"{call_state.call.name} {call_state.call.id}: {name}", make
         )
 
@@ -183,7 +183,7 @@ class ToolContext:
         """Run a blocking function in a worker thread, with this call's context variables."""
         call_state = self._call_state
         return await self._attempt.in_thread(
-            call_state.agent, call_state.call.name, partial(function, *args, **kwargs)
+            call_state.runtime, call_state.call.name, partial(function, *args, **kwargs)
         )
 
 

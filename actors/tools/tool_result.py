@@ -38,7 +38,7 @@ async def _joined(context: ToolContext, pieces: AsyncGenerator[object, None]) ->
 
     Returns the joined text of all parts if they are strings, or else the last one.
     """
-    agent = call_state_of(context).agent
+    runtime = call_state_of(context).runtime
     texts: list[str] | None = []
     last: object = None
     async with aclosing(pieces):
@@ -48,7 +48,7 @@ async def _joined(context: ToolContext, pieces: AsyncGenerator[object, None]) ->
                 texts.append(piece)
             else:
                 texts = None
-            await agent.emit(AgentEvent.of(None, None, piece))
+            await runtime.emit(AgentEvent.of(None, None, piece))
     return "".join(texts) if texts else last
 
 

@@ -163,7 +163,7 @@ def tools_of(world):
 
     def took(context, label, turns=1):
         world.places[context.idempotency_key] = (
-            call_state_of(context).agent.invocation.id,
+            call_state_of(context).runtime.invocation.id,
             context.call_id,
         )
         return world.take(

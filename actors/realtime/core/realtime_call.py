@@ -116,7 +116,7 @@ class _RealtimeCallState(ToolCallState):
         A provider's ids are recorded with the session, and a restored session does not request a
         call again.
         """
-        return f"{self.agent.run.run_id}:{self.agent.invocation.id}:{self.call.id}"
+        return f"{self.runtime.run.run_id}:{self.runtime.invocation.id}:{self.call.id}"
 
     def interrupt(self, info: Any, state: Any) -> NoReturn:
         msg = (
