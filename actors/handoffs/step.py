@@ -196,14 +196,16 @@ def _input_data(runtime: AgentRuntime, *, calls: bool) -> HandoffInputData:
         runtime.input.messages,
         runtime.invocation.messages,
     )
-    window = invocation.window
+    input_range = invocation.input_range
     asked = (
-        window.input.messages
-        if window.verbatim_from is not None and window.input is not None
+        input_range.input.messages
+        if input_range.verbatim_from is not None and input_range.input is not None
         else given
     )
-    if window.asked is not None:
-        asked = asked[: window.asked]  # the part that the filter of an earlier handoff has left
+    if input_range.asked is not None:
+        asked = asked[
+            : input_range.asked
+        ]  # the part that the filter of an earlier handoff has left
     turn = max(
         (index for index, message in enumerate(said) if message.role == "assistant"), default=0
     )

@@ -191,7 +191,7 @@ class DeterministicTransfer(Agent):
             inner = invocation.node.inner
             assert inner is not None  # `wrapped` is set
             # Including the input that was passed with the transfer.
-            given = None if invocation.window.input is None else input
+            given = None if invocation.input_range.input is None else input
             outcome = await call_state.cast_node(
                 inner, invocation.run_path, invocation.lane, INNER, input=given
             )

@@ -27,7 +27,7 @@ from ..log import loggers, work_as
 from .agent_runtime import ASKED_BEHIND, AgentRuntime
 from .context import AgentContext, ResumeInfo
 from .hooks import call_hooks
-from .input_range import read_window
+from .input_range import read_input
 from .invocation import AgentCall
 from .run_messages import AgentEnded, Emitted, TellsLast
 from .tree import Definition
@@ -64,7 +64,7 @@ class AgentActor(AgentRuntime):
                 if outcome is None and invocation.restored:
                     outcome = await self._go_on(agent, context)
                 if outcome is None:
-                    given = read_window(invocation, agent, run, self.streaming)
+                    given = read_input(invocation, agent, run, self.streaming)
                     if type(given) is not AgentInput:
                         given = await given  # type: ignore[misc]  # otherwise it is awaitable
                     self.input = given

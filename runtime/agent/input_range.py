@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .run_context import RunContext
     from .tree import Definition
 
-__all__ = ["InputRange", "open_window", "read_window"]
+__all__ = ["InputRange", "open_range", "read_input"]
 
 
 class InputRange(Value, frozen=True, gc=False):
@@ -58,7 +58,7 @@ class InputRange(Value, frozen=True, gc=False):
 _FIRST: Final = InputRange()
 
 
-def open_window(
+def open_range(
     lane: Lane,
     input: AgentInput | None = None,  # noqa: A002 -- the contract's word
     verbatim_from: int | None = None,
@@ -66,23 +66,23 @@ def open_window(
     verbatim_cache: tuple[tuple[Message, ...], int] | None = None,
     asked: int | None = None,
 ) -> InputRange:
-    """Return the window of an invocation that starts now in `lane`."""
+    """Return the input range of an invocation that starts now in `lane`."""
     since = len(lane.entries)
     if input is None and not since:
         return _FIRST
     return InputRange(since, input, verbatim_from, retold_from, verbatim_cache, asked)
 
 
-def read_window(
+def read_input(
     invocation: Invocation,
     agent: Definition,
     run: RunContext,
     streaming: bool,  # noqa: FBT001
 ) -> AgentInput | Awaitable[AgentInput]:
     """Return an agent's input, according to its history policy."""
-    window, lane = invocation.window, invocation.lane
+    input_range, lane = invocation.input_range, invocation.lane
     if (
-        window is _FIRST
+        input_range is _FIRST
         and invocation.agent_call.parent is None
         and lane.parent is None
         and agent.history is None
@@ -90,7 +90,7 @@ def read_window(
     ):
         # the case of nearly all agents that start a run
         return invocation.agent_call.conversation.input
-    if window.input is not None and window.retold_from is None:
+    if input_range.input is not None and input_range.retold_from is None:
         return _verbatim(invocation, streaming=streaming)
     opening, skipped = _opening_of(invocation, streaming=streaming)
     policy = agent.history or run.history or "lane"
@@ -99,13 +99,15 @@ def read_window(
         return _rewritten(
             policy, opening.messages, skipped, invocation, agent.name, skips, streaming=streaming
         )
-    if not window.since and lane.parent is None:
+    if not input_range.since and lane.parent is None:
         return opening  # nothing has been said yet
     if policy == "lane" and lane.parent is None and not skipped:
-        messages = told(lane, window.since, invocation.node.name, skip_transfers=skips)
+        messages = told(lane, input_range.since, invocation.node.name, skip_transfers=skips)
         if messages is not None:
             return AgentInput((*opening.messages, *messages), streaming)
-    entries = select(lane, window.since, policy, invocation.node.name, invocation.run_path, skipped)
+    entries = select(
+        lane, input_range.since, policy, invocation.node.name, invocation.run_path, skipped
+    )
     return AgentInput(
         (*opening.messages, *retold(entries, invocation.node.name, skip_transfers=skips)), streaming
     )
@@ -119,10 +121,10 @@ def _opening_of(invocation: Invocation, *, streaming: bool) -> tuple[AgentInput,
     """
     at: Invocation | None = invocation
     while at is not None:
-        if at.window.input is not None and len(at.names) > 1:
+        if at.input_range.input is not None and len(at.names) > 1:
             return _verbatim(at, streaming=streaming), len(at.lane.visible()) - len(
                 at.lane.entries
-            ) + at.window.verbatim_until
+            ) + at.input_range.verbatim_until
         above = at.agent_call.parent
         at = (
             above
@@ -134,14 +136,17 @@ def _opening_of(invocation: Invocation, *, streaming: bool) -> tuple[AgentInput,
 
 def _verbatim(invocation: Invocation, *, streaming: bool) -> AgentInput:
     """Return the explicit input and everything said after it, verbatim."""
-    window = invocation.window
-    assert window.input is not None
-    if window.verbatim_from is None:
-        return window.input
-    before, start = window.verbatim_cache or (window.input.messages, window.verbatim_from)
-    if window.verbatim_cache is not None:
-        invocation.window = window.replace(verbatim_cache=None)  # needed only once
-    said = [entry.message for entry in invocation.lane.entries[start : window.verbatim_until]]
+    input_range = invocation.input_range
+    assert input_range.input is not None
+    if input_range.verbatim_from is None:
+        return input_range.input
+    before, start = input_range.verbatim_cache or (
+        input_range.input.messages,
+        input_range.verbatim_from,
+    )
+    if input_range.verbatim_cache is not None:
+        invocation.input_range = input_range.replace(verbatim_cache=None)  # needed only once
+    said = [entry.message for entry in invocation.lane.entries[start : input_range.verbatim_until]]
     return AgentInput((*before, *complete_calls(said)), streaming)
 
 
@@ -160,7 +165,7 @@ async def _rewritten(
     ]
     for entry in select(
         invocation.lane,
-        invocation.window.since,
+        invocation.input_range.since,
         "lane",
         invocation.node.name,
         invocation.run_path,

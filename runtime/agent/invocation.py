@@ -228,7 +228,7 @@ class Invocation:
         run_path: Path,
         lane: Lane,
         agent_call: AgentCall,
-        window: InputRange,
+        input_range: InputRange,
         *,
         handed_over_by: Node | None = None,
     ) -> None:
@@ -236,7 +236,7 @@ class Invocation:
         self.node = node
         self.run_path = run_path
         self.lane = lane
-        self.window = window
+        self.input_range = input_range
         self.handed_over_by = handed_over_by
         self.messages: list[Message] = []  # its own, oldest first
         self.agent_call = agent_call
@@ -253,7 +253,7 @@ class Invocation:
         run_path: Path,
         lane: Lane,
         agent_call: AgentCall,
-        window: InputRange,
+        input_range: InputRange,
     ) -> Invocation:
         """Restore an invocation from storage.
 
@@ -265,7 +265,7 @@ class Invocation:
         made.tree_path = tree_path
         made.run_path = run_path
         made.lane = lane
-        made.window = window
+        made.input_range = input_range
         made.handed_over_by = None
         made.messages = [
             entry.message for entry in lane.entries if entry.invocation_id == invocation_id
@@ -333,18 +333,20 @@ class Invocation:
 
     def going_on(self, node: Node, given: AgentInput) -> Following:
         """Let the agent of `node` take over, with this one's input and everything said since."""
-        window = self.window
+        input_range = self.input_range
         verbatim = (
             given.messages,
-            window.since,
+            input_range.since,
         )  # passed on, so that a long chain of agents does not rebuild it each time
         if (
-            window.verbatim_from is not None
-            and window.input is not None
-            and window.retold_from is None
+            input_range.verbatim_from is not None
+            and input_range.input is not None
+            and input_range.retold_from is None
         ):
-            return Following(node, window.input, window.verbatim_from, verbatim, window.asked)
-        return Following(node, given, window.since, verbatim, window.asked)
+            return Following(
+                node, input_range.input, input_range.verbatim_from, verbatim, input_range.asked
+            )
+        return Following(node, given, input_range.since, verbatim, input_range.asked)
 
     def on_actor_ended(self, _ended: object = None) -> None:
         """Report a crash unless the agent has reported its end. The actor calls this last."""

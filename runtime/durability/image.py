@@ -222,7 +222,7 @@ def frame_of(invocation: Invocation, paths: PathTable, *, apart: bool = False) -
     """Return an invocation and its agent call, without those below. With `apart`, omit the fields
     that a journal records separately.
     """
-    agent_call, window = invocation.agent_call, invocation.window
+    agent_call, input_range = invocation.agent_call, invocation.input_range
     parent = agent_call.parent
     frame: dict[str, Any] = {
         "slot": agent_call.cast_key,
@@ -232,7 +232,7 @@ def frame_of(invocation: Invocation, paths: PathTable, *, apart: bool = False) -
         ],
         "path": paths.write(invocation.run_path),
         "lane": invocation.lane.id,
-        "since": window.since,
+        "since": input_range.since,
     }
     if parent is not None:
         frame["in"] = parent.id
@@ -251,8 +251,8 @@ def frame_of(invocation: Invocation, paths: PathTable, *, apart: bool = False) -
         ("apart", apart or None),
     )
     frame.update((name, value) for name, value in places if value is not None)
-    if window.input is not None:
-        frame["given"] = [[*window.input.messages], window.input.streaming]
+    if input_range.input is not None:
+        frame["given"] = [[*input_range.input.messages], input_range.input.streaming]
     # As of its last step: no event contains its later changes yet.
     frame.update(
         (name, value)
@@ -264,12 +264,12 @@ def frame_of(invocation: Invocation, paths: PathTable, *, apart: bool = False) -
         for name in (_FIELDS_BESIDE if apart else _FIELDS)
         if (value := getattr(invocation, name)) is not None and value is not False
     )
-    if window.verbatim_from is not None:
-        frame["told_from"] = window.verbatim_from
-    if window.retold_from is not None:
-        frame["retold_from"] = window.retold_from
-    if window.asked is not None:
-        frame["asked"] = window.asked
+    if input_range.verbatim_from is not None:
+        frame["told_from"] = input_range.verbatim_from
+    if input_range.retold_from is not None:
+        frame["retold_from"] = input_range.retold_from
+    if input_range.asked is not None:
+        frame["asked"] = input_range.asked
     if invocation.lanes:
         frame["lanes"] = [lane.id for lane in invocation.lanes]
     return frame
@@ -424,7 +424,7 @@ def _build_one(
         path,
         lanes[frame["lane"]],
         agent_call,
-        _window(frame),
+        _input_range(frame),
     )
     for name, kind in _KEPT.items():
         if name in frame:
@@ -444,7 +444,7 @@ def _build_one(
     return invocation
 
 
-def _window(frame: dict[str, Any]) -> InputRange:
+def _input_range(frame: dict[str, Any]) -> InputRange:
     outright = frame.get("given")
     return InputRange(
         _count(frame["since"]),

@@ -16,7 +16,7 @@ from ..actor.actor import InnerActor
 from ..actor.direct import stop_actor
 from ..actor.envelope import Envelope
 from ..agent.agent_actor import AgentActor
-from ..agent.input_range import open_window
+from ..agent.input_range import open_range
 from ..agent.invocation import AgentCall, Conversation, Invocation, InvocationPhase, walk
 from ..agent.run_messages import CancelCast, Cast, Perform
 from ..data.events import AgentEvent
@@ -113,9 +113,7 @@ class Casting(InnerActor):
         agent_call = state.root = AgentCall(
             None, 0, Conversation(state.input, shown=True, recorded=True)
         )
-        self._play(
-            Invocation(first, (first.name,), state.lane, agent_call, open_window(state.lane))
-        )
+        self._play(Invocation(first, (first.name,), state.lane, agent_call, open_range(state.lane)))
 
     def _first(self, root: Node) -> Node:
         """Return the agent that the run starts with."""
@@ -203,7 +201,7 @@ class Casting(InnerActor):
             run_path,
             request.lane,
             agent_call,
-            open_window(request.lane, request.given),
+            open_range(request.lane, request.given),
         )
         if self._keeps:
             self._note_cast(request, agent_call, invocation)
@@ -289,9 +287,9 @@ class Casting(InnerActor):
             return error
         assert target is not None
         event_log.transfers += 1
-        lane, before = invocation.lane, invocation.window
+        lane, before = invocation.lane, invocation.input_range
         if handed is not None:
-            window = open_window(
+            input_range = open_range(
                 lane,
                 handed.input,
                 verbatim_from=handed.verbatim_from,
@@ -301,7 +299,7 @@ class Casting(InnerActor):
         elif before.input is not None and len(invocation.names) > 1:
             # Its conversation started with a handoff, so the next agent sees no more of the earlier
             # history than this one did.
-            window = open_window(
+            input_range = open_range(
                 lane,
                 before.input,
                 verbatim_from=before.verbatim_from,
@@ -309,7 +307,7 @@ class Casting(InnerActor):
                 asked=before.asked,
             )
         else:
-            window = open_window(lane)
+            input_range = open_range(lane)
         if handed is None and event_log.context.watch is not None:
             event_log.context.watch.transferred(invocation, target.name)
         following = Invocation(
@@ -317,7 +315,7 @@ class Casting(InnerActor):
             extended(invocation.run_path, target.name),
             lane,
             agent_call,
-            window,
+            input_range,
             handed_over_by=node,
         )
         if self._journal is not None:

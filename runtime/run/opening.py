@@ -370,7 +370,9 @@ def _set_streaming(state: RunState, *, streaming: bool) -> None:
     """Turn streaming on or off for the rest of the run."""
     state.input = AgentInput(state.input.messages, streaming)
     for invocation in () if state.root is None else walk(state.root):
-        conversation, window = invocation.agent_call.conversation, invocation.window
+        conversation, input_range = invocation.agent_call.conversation, invocation.input_range
         conversation.input = AgentInput(conversation.input.messages, streaming)
-        if window.input is not None:
-            invocation.window = window.replace(input=AgentInput(window.input.messages, streaming))
+        if input_range.input is not None:
+            invocation.input_range = input_range.replace(
+                input=AgentInput(input_range.input.messages, streaming)
+            )

@@ -241,7 +241,7 @@ class Run(Unpicklable, Generic[OutputT_co]):
             self._supervisor = self._launcher.launch(system, *plan)
         except Exception as problem:  # noqa: BLE001 -- raised where the run is first awaited or iterated
             self._progress.refuse(problem)
-            self._progress.give_up()
+            self._progress.set_ended()
 
     def _started(self) -> ActorSystem:
         self.start()

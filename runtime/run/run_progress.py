@@ -244,7 +244,7 @@ class RunProgress(EventStream):
                 in_session=self.turn is not None and not self.follows,
                 followed=self.follows,
             )
-        self.give_up()
+        self.set_ended()
 
     def follow_to(self, result: RunResult) -> None:
         """End a follower with the result of the run that it followed."""
@@ -252,7 +252,7 @@ class RunProgress(EventStream):
         self.followed = result
         self.unblock()
 
-    def give_up(self) -> None:
+    def set_ended(self) -> None:
         """Mark the run as ended, and notify everything that waits for the end."""
         self.phase = _ENDED
         self.end()
