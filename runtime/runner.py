@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack
 
@@ -23,22 +24,35 @@ from .data.agent_input import AgentInput, as_messages
 from .data.chat import Message, new_id
 from .data.interrupt import InterruptContext
 from .data.output_type import OutputT_co
+from .data.run_info import RunInfo
+from .data.run_result import RunStatus
 from .durability.answers import Answers, Verdict
 from .durability.checkpoint import check_checkpoint_id, check_run_id
 from .durability.kept_outcome import seconds_kept
 from .durability.last_lives import last_lives_of
 from .durability.leases import Busy
-from .durability.recovery import Search, find_unfinished, retry_stuck
+from .durability.recovery import Search, find_unfinished, retry_stuck, stuck_runs
 from .durability.run_labels import checked_labels
 from .durability.run_store import RunStore
 from .durability.store_access import StoreAccess
 from .durability.unfinished_run import UnfinishedRun, definitions_of, input_mark
-from .errors import UsageError
+from .errors import CheckpointNotFound, RunLost, UsageError
 from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
 from .run.approving import check_arguments, shown_interrupt, stored_interrupt
 from .run.event_log import EventLog
-from .run.kept.kept_runs import KeptRuns
+from .run.kept.forgetting import forget_session
+from .run.kept.kept_life import KeptLife, read_life
+from .run.kept.kept_runs import (
+    PAGE,
+    StatusLike,
+    fenced,
+    forget_stored,
+    list_runs,
+    listing,
+    run_info,
+)
+from .run.kept.pruning import prune_unreachable
 from .run.map_progress import ProgressLike
 from .run.mapping import RunMap, map_of
 from .run.opening import (
@@ -65,6 +79,7 @@ from .unpicklable import Unpicklable
 if TYPE_CHECKING:
     from .data.run_result import RunResult
     from .models import ChatModel
+    from .observe.timeline import Timeline
     from .run.run_options import RunOptions
 
 __all__ = ["Runner"]
@@ -91,7 +106,7 @@ Its caller may ask for it again.
 
 
 @suggests_options
-class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
+class Runner(Unpicklable, Generic[OutputT_co]):
     """Runs an agent with all of its sub-agents.
 
         runner = Runner(agent)
@@ -202,7 +217,8 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
             coalesce_deltas,
             app,
         )
-        super().__init__(RunFactory(self._tree, system, access, settings), access)
+        self._factory = RunFactory(self._tree, system, access, settings)
+        self._access = access
 
     def __repr__(self) -> str:
         return f"<Runner of {self._tree.name!r}>"
@@ -568,6 +584,139 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
             at_once=True,
         )
 
+    # --- the runs in the store ---
+
+    async def runs(
+        self,
+        status: StatusLike = None,
+        session_id: str | None = None,
+        agent: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        since: datetime | float | None = None,
+        until: datetime | float | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> list[RunInfo]:
+        """List the runs in the store, of all agents and processes, newest first.
+
+        A run must match every filter that is passed: one status or several, the session, the root
+        agent, all `labels`, and a start at `since` or later and before `until` (a datetime, or
+        seconds since 1970). At most `limit` runs are returned. `after` is the id of the last run of
+        the previous page.
+
+        A run is listed from its start with `durability="step"` or a `keep`, and from its first
+        pause with `durability="interrupt"` alone. `keep` decides how long it is retained after its
+        end. A run whose process crashed is `running` until `recover()` finds it.
+        """
+        access = listing(self._access, "runs()")
+        return await list_runs(
+            access, status, session_id, agent, labels, since, until, limit, after
+        )
+
+    async def info(self, run_id: str) -> RunInfo:
+        """Return the store's information about a run, of any agent.
+
+        Raises `CheckpointNotFound` if the run is unknown or no longer retained.
+        """
+        access = listing(self._access, "info()")
+        return await run_info(access, check_run_id(run_id, self._factory.tree.name))
+
+    async def life(self, run_id: str) -> KeptLife:
+        """Return everything that the store has of a run, of any agent: events, pauses and end."""
+        access = fenced(self._access, "life()")
+        return await LoopBridge(self._factory.choose_system(), "life()").call(
+            partial(read_life, access, run_id)
+        )
+
+    async def timeline(self, run_id: str) -> Timeline:
+        """Return a run's timeline: the work of each process, the waits, and what a crash lost."""
+        from .observe.timeline import timeline_of  # noqa: PLC0415 -- a higher package, which builds it
+
+        return timeline_of(await self.life(run_id), self._factory.tree)
+
+    def choose_system(self) -> ActorSystem:
+        """Return the system for a run that is started here."""
+        return self._factory.choose_system()
+
+    async def pending(self) -> list[RunInfo]:
+        """List all stored runs that wait for an answer, newest first.
+
+        `waiting` holds a run's interrupts, and `updated` the time since when it waits.
+        """
+        found: list[RunInfo] = []
+        while True:
+            try:
+                page = await self.runs(
+                    RunStatus.INTERRUPTED, limit=PAGE, after=found[-1].id if found else None
+                )
+            except CheckpointNotFound:  # the run was removed at this moment
+                found.clear()
+                continue
+            found += page
+            if len(page) < PAGE:
+                return found
+
+    async def forget(self, run_id: str) -> None:
+        """Remove everything that the store holds of a run: steps, checkpoints, result and entry.
+
+        Its messages in a session stay. A running run is not removed: cancel it first. A run that
+        waits for an answer, or is stuck, is lost for good.
+        """
+        await self._forget(run_id)
+
+    async def _forget_failed(self, run_id: str) -> bool:
+        """Remove a failed run, so that it can be started again.
+
+        False if another caller has started it again.
+        """
+        try:
+            await self._forget(run_id, only_failed=True)
+        except RunLost:
+            return False
+        return True
+
+    async def _forget(self, run_id: str, *, only_failed: bool = False) -> None:
+        check_run_id(run_id, self._factory.tree.name)
+        access, system = fenced(self._access, "forget()"), self._factory.choose_system()
+        agent = self._factory.tree.name
+        await LoopBridge(system, "forget()").call(
+            partial(forget_stored, access, system, agent, run_id, only_failed=only_failed)
+        )
+
+    async def forget_session(self, session_id: str) -> int:
+        """Remove a session: its turns, its values and all of its runs, of any agent.
+
+        Returns the number of runs removed. It waits until the turns sent earlier are done. Runs
+        that wait for an answer are lost for good. A run that is running or waits for its turn is
+        not removed: a `UsageError` reports it, and the session stays until this is called again.
+        The page "Backup and restore" lists the deleted data that a database retains.
+        """
+        if not isinstance(session_id, str) or not session_id:
+            msg = f"forget_session: session_id must be a non-empty string, got {session_id!r:.80}."
+            raise UsageError(msg)
+        access, system = listing(self._access, "forget_session()"), self._factory.choose_system()
+        return await LoopBridge(system, "forget_session()").call(
+            partial(forget_session, access, system, session_id)
+        )
+
+    async def prune(self, older_than: float | None = None) -> int:
+        """Remove expired data from the store, and the data of unreachable runs.
+
+        A run is unreachable if it is not listed, not unfinished, and not waiting. `older_than` is
+        passed to `store.prune()`: it also removes everything that was not written for that many
+        seconds. Returns the number of keys removed. It reads all checkpoints of the store, so call
+        it only occasionally.
+        """
+        access = listing(self._access, "prune()")
+        pruned = int(await access.store.prune(older_than))
+        return pruned + await LoopBridge(self._factory.choose_system(), "prune()").call(
+            partial(prune_unreachable, access)
+        )
+
+    async def stuck(self) -> list[UnfinishedRun]:
+        """List this agent's stuck runs: each crashed its process too often, and was quarantined."""
+        return await stuck_runs(fenced(self._access, "stuck()"), self._factory.tree.name)
+
     def attach(self, run_id: str, *, after: int = 0, wait: bool = False) -> Run[OutputT_co]:
         """Follow a run, queued or running in any process, or get the stored result of an ended one.
 
@@ -583,7 +732,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
                 f"got {after!r}."
             )
             raise UsageError(msg)
-        return self._factory.follow(self._fenced("attach()"), run_id, after, waits=wait)
+        return self._factory.follow(fenced(self._access, "attach()"), run_id, after, waits=wait)
 
     async def recover(
         self,
@@ -619,7 +768,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
                 "stored description of a run and returns True to recover it."
             )
             raise UsageError(msg)
-        access, system = self._fenced("recover()"), self._factory.choose_system()
+        access, system = fenced(self._access, "recover()"), self._factory.choose_system()
         settings = self._factory.settings
         search = Search(
             max_attempts, limit, where, settings.app, definitions_of(self._tree), self._left_alone
@@ -644,7 +793,7 @@ class Runner(KeptRuns, Unpicklable, Generic[OutputT_co]):
     async def retry(self, run_id: str) -> Run[OutputT_co]:
         """Retry a stuck run. Its count of crashed processes starts again at zero."""
         check_run_id(run_id, self._tree.name)
-        access, system = self._fenced("retry()"), self._factory.choose_system()
+        access, system = fenced(self._access, "retry()"), self._factory.choose_system()
 
         async def continue_it() -> Run[OutputT_co]:
             taken = await retry_stuck(

@@ -79,7 +79,7 @@ LAZY = {
     ("actors.agent", "actors.handoffs.agent_tool"),
     ("runtime.actor.current", "runtime.system.threaded"),
     ("runtime.data.run_result", "runtime.observe.result_html"),
-    ("runtime.run.kept.kept_runs", "runtime.observe.timeline"),
+    ("runtime.runner", "runtime.observe.timeline"),
 }
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 ALL_FILES = sorted(

@@ -3,5 +3,5 @@
 forgetting      removing everything stored for a run
 pruning         removing the data of unreachable runs
 kept_life       everything that a store has of one run
-kept_runs       runs, info, pending, forget and the other queries of a Runner
+kept_runs       the queries behind runs, info, pending and forget of a Runner
 """
