@@ -49,7 +49,18 @@ class StoredTask:
 class TaskLog:
     """An active task."""
 
-    __slots__ = ("_due", "_index", "_keys", "_streamed", "_unsaved", "at", "kept", "number", "task")
+    __slots__ = (
+        "_due",
+        "_index",
+        "_keys",
+        "_streamed",
+        "_unsaved",
+        "_writing",
+        "at",
+        "kept",
+        "number",
+        "task",
+    )
 
     def __init__(
         self,
@@ -70,6 +81,8 @@ class TaskLog:
         self._index = index  # the key of its index entry; None if it is not stored
         self._due: tuple[tuple[int, int], str] | None = None
         self._unsaved: list[Update] = []  # changes that are not stored
+        # What `writes()` has returned last: the number of these changes, and the index entry.
+        self._writing: tuple[int, str | None] = (0, index)
         self.at = 0
 
     @property
@@ -246,10 +259,14 @@ class TaskLog:
     # --- the store ---
 
     def writes(self) -> list[Write]:
-        """Return the writes of the unsaved changes; call `saved()` after they are written."""
+        """Return the writes of the unsaved changes; call `saved()` after they are written.
+
+        A change that comes while they are written is in the next writes.
+        """
         keys, task = self._keys, self.task
         records = tuple(as_record(update) for update in self._unsaved)
         index = self._due_index()
+        self._writing = len(records), index
         key = keys.task(task.id)
         found: list[Write] = [
             Append(key, records, self.number - len(records)),
@@ -262,7 +279,12 @@ class TaskLog:
         return found
 
     def saved(self) -> None:
-        self._unsaved.clear()
+        """Note that the last writes are in the store."""
+        count, self._index = self._writing
+        del self._unsaved[:count]
+
+    def is_read(self) -> None:
+        """Note that the task is in the store as it is."""
         self._index = self._due_index()
 
     def _due_index(self) -> str:
@@ -363,7 +385,7 @@ def read_task(keys: TaskKeys, data: bytes) -> TaskLog:
         kept.said = dict.fromkeys(said.get("said", ()), True)
         log = TaskLog(keys, task, kept, said["n"])
         log.at = said["at"]
+        log.is_read()
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError("what the store has of a task of Agent2Agent is damaged.") from error
-    log.saved()
     return log

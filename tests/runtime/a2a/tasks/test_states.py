@@ -116,3 +116,18 @@ def test_the_question_becomes_history_when_it_is_answered():
     log.status(number("WORKING"), 2.0)
     assert [said.message_id for said in log.task.history] == ["q", "a"]
     assert not log.task.status.HasField("message")
+
+
+def test_a_change_that_comes_while_others_are_written_is_in_the_next_write():
+    log = log_in("SUBMITTED")
+    log.status(pb.TASK_STATE_WORKING, 1)
+    (first, *_) = log.writes()
+    log.status(pb.TASK_STATE_COMPLETED, 2)
+    log.saved()
+    assert log.has_unsaved
+    (second, *others) = log.writes()
+    assert (len(first.records), first.after) == (1, 0)
+    assert (len(second.records), second.after) == (1, 1)
+    assert {type(write).__name__ for write in others} == {"Put", "Remove"}, "its index moves"
+    log.saved()
+    assert not log.has_unsaved
