@@ -39,12 +39,22 @@ _NOT_INVOKED: Final = object()
 
 
 class Raised:
-    """The outcome of a handler that raised at once."""
+    """The outcome of a handler that raised at once.
 
-    __slots__ = ("error",)
+    The frames of the exception's traceback refer to those that hold the outcome, so it must not
+    keep the exception once that is settled.
+    """
+
+    __slots__ = ("_error",)
 
     def __init__(self, error: BaseException) -> None:
-        self.error = error
+        self._error: BaseException | None = error
+
+    def take(self) -> BaseException:
+        """Return the exception. Only once."""
+        error, self._error = self._error, None
+        assert error is not None
+        return error
 
 
 # The outcomes of a message that are not its reply.
@@ -184,7 +194,7 @@ class LoopCell(Cell):
             self.current = envelope
             self.run_task(Handling(result, self, envelope, name), RUNNING)
         elif type(result) is Raised:
-            self._failed(envelope, result.error)
+            self._failed(envelope, result.take())
         elif self.system.extras and is_stashed(self, envelope):
             pass
         elif envelope.reply_to is not None:

@@ -224,7 +224,7 @@ async def commands():
     found["gone"], _, error = await command("status", "--name", "shop")
     found["nowhere"], _, advice = await nowhere
     found["advice"] = "`ray start --head`" in advice
-    say("commands", **found, said="there is no cluster 'shop'" in error)
+    say("commands", **found, said="cluster 'shop' not found" in error)
 
 
 async def second_node(machines):

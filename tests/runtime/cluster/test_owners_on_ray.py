@@ -47,7 +47,7 @@ def test_a_pinned_run_waits_for_its_version_and_a_runner_has_its_clusters(told):
 
 def test_g13_a_second_ray_cluster_of_that_name_is_refused_while_the_first_lives(told):
     found = told["claimed"]
-    assert "another Ray cluster runs a cluster 'claimed' in this store" in found["refused"]
+    assert "another Ray cluster runs the cluster 'claimed' in this store" in found["refused"]
     assert found["first"] == found["second"] == "done: 1 hi"
     assert found["same"], "the first was not revoked"
 
@@ -56,7 +56,7 @@ def test_of_two_programs_one_owns_the_cluster_and_a_detached_one_stays(told):
     found = told["owned"]
     assert found["owns"] == [False, True]
     assert found["after"] == found["stays"] == "done: 1 hi"
-    assert "there is no cluster 'owned'" in found["gone"]
+    assert "cluster 'owned' not found" in found["gone"]
 
 
 def test_two_hundred_clients_are_served_and_one_over_the_limit_is_told(told):

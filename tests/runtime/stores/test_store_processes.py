@@ -142,7 +142,9 @@ def test_a_database_in_memory_is_not_there_in_a_forked_process():
         asyncio.run(store.set("key", b"v"))
 
         def child():
-            with pytest.raises(UsageError, match=r"forked from.*Give both the path"):
+            with pytest.raises(
+                UsageError, match=r"belongs to the parent process.*Pass the path of a file to both"
+            ):
                 asyncio.run(store.get("key"))
             return True
 
