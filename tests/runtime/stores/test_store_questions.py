@@ -4,6 +4,7 @@ with the client that an operator has.
 
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def asked(kind, store_recipe):
     def ask(question):
         sql = QUESTIONS[question]
         if kind == "sqlite":
-            with sqlite3.connect(arguments[0]) as connection:
+            with closing(sqlite3.connect(arguments[0])) as connection:
                 connection.row_factory = sqlite3.Row
                 return [dict(row) for row in connection.execute(sql)]
         import psycopg
