@@ -98,6 +98,7 @@ from .data.events import (
 )
 from .data.interrupt import AddressStep, InterruptContext
 from .data.outcome import Outcome
+from .data.posts import Post, Posted
 from .data.run_info import RunInfo
 from .data.run_result import RunResult, RunStatus
 from .durability.unfinished_run import UnfinishedRun
@@ -111,6 +112,7 @@ from .errors import (
     GuardrailTripped,
     HandlerCancelled,
     HandoffError,
+    InboxFull,
     MailboxFull,
     MaxIterationsExceeded,
     MaxTransfersExceeded,
@@ -121,7 +123,9 @@ from .errors import (
     ResumeError,
     RetryExhausted,
     RunCancelled,
+    RunEnded,
     RunLost,
+    RunNotFound,
     SessionBusy,
     StoreError,
     SystemDraining,
@@ -214,6 +218,7 @@ __all__ = [
     "HistoryPolicy",
     "HistoryRewriter",
     "ImagePart",
+    "InboxFull",
     "InstructionOptions",
     "InterruptContext",
     "Interrupted",
@@ -243,6 +248,8 @@ __all__ = [
     "Outcome",
     "OutputSchema",
     "Part",
+    "Post",
+    "Posted",
     "PostgresStore",
     "RedisStore",
     "Restart",
@@ -255,10 +262,12 @@ __all__ = [
     "Run",
     "RunCancelled",
     "RunContext",
+    "RunEnded",
     "RunHooks",
     "RunInfo",
     "RunLost",
     "RunMap",
+    "RunNotFound",
     "RunResult",
     "RunStatus",
     "Runner",

@@ -154,6 +154,10 @@ class SessionBusy(OffbookError):
     """The session is working on another message, and this one must not wait."""
 
 
+class InboxFull(OffbookError):
+    """The inbox of the session has as many posts that no turn has heard as it may have."""
+
+
 class SystemDraining(OffbookError):
     """The system accepts no new work, because it is about to stop."""
 
@@ -260,6 +264,14 @@ class CheckpointNotFound(CheckpointError):
 
 class ResumeError(CheckpointError):
     """The checkpoint cannot be resumed, or no longer can."""
+
+
+class RunNotFound(CheckpointNotFound):
+    """There is no such run."""
+
+
+class RunEnded(ResumeError):
+    """The run has ended, so it hears nothing any more."""
 
 
 class RunLost(ResumeError):

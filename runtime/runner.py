@@ -40,6 +40,7 @@ from .errors import CheckpointNotFound, RunLost, UsageError
 from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
 from .run.approving import check_arguments, shown_interrupt, stored_interrupt
+from .run.attending import Attending, AttendingSettings, check_attending
 from .run.event_log import EventLog
 from .run.kept.forgetting import forget_session
 from .run.kept.kept_life import KeptLife, read_life
@@ -68,7 +69,8 @@ from .run.recovery_loop import RecoveryLoop, start_at_most
 from .run.run import OnLeave, Run
 from .run.run_factory import RunFactory, RunSettings
 from .run.run_options import Given, SearchOptions
-from .session import Session, check_busy, check_session_id, check_start
+from .session import Session, check_busy, check_inbox, check_session_id, check_start
+from .sessions.inbox import Inbox, InboxFilter
 from .sessions.session_policy import SessionPolicyLike
 from .sessions.turn import Start, Turn
 from .stores import Store
@@ -409,6 +411,10 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         busy: Busy = "queue",
         policy: SessionPolicyLike = None,
         start: Start = "root",
+        inbox: InboxFilter | None = None,
+        settle: float = 0.0,
+        while_interrupted: Literal["wait", "turn"] = "turn",
+        max_pending: int = 1000,
     ) -> Session[OutputT_co]:
         """Open a stored conversation, which processes one message at a time across all processes.
 
@@ -419,10 +425,16 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         that ended the last turn, so a user stays with the agent after a handoff; a part of a
         workflow does not count. If no agent has that name any longer, the turn starts with the root
         and a warning is logged.
+
+        The other options are for posts. `inbox` is given the posts that could be heard now, and
+        returns those to hear; the others stay. Posts start a turn when none has arrived for
+        `settle` seconds, and, with `while_interrupted="wait"`, when no run of the session waits for
+        an answer. `post()` raises `InboxFull` while `max_pending` posts wait.
         """
         check_session_id(session_id)
         check_busy(busy)
         check_start(start)
+        check_inbox(inbox, settle, while_interrupted, max_pending)
         store_access = self._access
         if store_access is None:
             msg = (
@@ -439,6 +451,15 @@ class Runner(Unpicklable, Generic[OutputT_co]):
             self._run_in_session,
             self._factory.choose_system,
             start,
+            Inbox(
+                store_access,
+                self._tree.name,
+                session_id,
+                max_pending=max_pending,
+                choose=inbox,
+                waits_for_answers=while_interrupted == "wait",
+            ),
+            settle,
         )
 
     @suggests_option("Session.run")
@@ -696,7 +717,7 @@ class Runner(Unpicklable, Generic[OutputT_co]):
             raise UsageError(msg)
         access, system = listing(self._access, "forget_session()"), self._factory.choose_system()
         return await LoopBridge(system, "forget_session()").call(
-            partial(forget_session, access, system, session_id)
+            partial(forget_session, access, system, self._tree.name, session_id)
         )
 
     async def prune(self, older_than: float | None = None) -> int:
@@ -842,6 +863,30 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         together do not search together. The runs need no consumer.
         """
         return RecoveryLoop(self._factory.choose_system, lambda: self.recover(**search), seconds)
+
+    def attending(
+        self,
+        *,
+        concurrency: int = 100,
+        every: float = 1.0,
+        recover_every: float | None = 30.0,
+        session: Callable[[str], Session[OutputT_co]] | None = None,
+    ) -> Attending:
+        """Take what is due, for a service: posts to idle sessions, and unfinished runs.
+
+        Use `async with runner.attending(): ...`, in any number of processes: one of them starts
+        each turn. At most `concurrency` turns that posts have started run at once. The store
+        reports new posts; as reports may be lost, it is also looked at every `every` seconds.
+        `session` opens the session of a post, with its options; without it, `session(id)` is used.
+        Runs of lost processes are recovered every `recover_every` seconds; None: never.
+        """
+        check_attending(concurrency, every)
+        access = fenced(self._access, "attending()")
+        settings = AttendingSettings(
+            access, self._tree.name, session or self.session, concurrency, every
+        )
+        recover = None if recover_every is None else partial(self.recover_every, recover_every)
+        return Attending(self._factory.choose_system, settings, recover)
 
     def override(
         self,

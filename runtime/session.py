@@ -13,11 +13,13 @@ from weakref import WeakSet
 
 from .data.chat import Message
 from .data.output_type import OutputT_co
+from .data.posts import Boundary, Post, Posted
 from .durability.leases import Busy
 from .durability.store_access import StoreAccess
 from .durability.store_keys import session_key
 from .errors import UsageError
 from .run.run import Run, end_of
+from .sessions.inbox import Inbox
 from .sessions.session_log import SessionLog
 from .sessions.session_policy import SessionPolicy, SessionPolicyLike, as_policy
 from .sessions.turn import Start, Turn
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
     from .run.run_progress import RunProgress
     from .system.system import ActorSystem
 
-__all__ = ["Session", "check_busy", "check_session_id", "check_start"]
+__all__ = ["Session", "check_busy", "check_inbox", "check_session_id", "check_start"]
 
+_LONGEST_SETTLE: Final = 3600
 _MOST: Final = 1_024
 """The most bytes in a session id, because stores limit their keys."""
 
@@ -73,6 +76,30 @@ def check_start(start: Start) -> None:
         raise UsageError(msg)
 
 
+def check_inbox(
+    choose: object, settle: object, while_interrupted: object, max_pending: object
+) -> None:
+    if choose is not None and not callable(choose):
+        msg = f"session(): inbox must be a function of the pending posts, got {choose!r:.80}."
+        raise UsageError(msg)
+    if (
+        isinstance(settle, bool)
+        or not isinstance(settle, int | float)
+        or not 0 <= settle <= _LONGEST_SETTLE
+    ):
+        msg = (
+            f"session(): settle must be a number of seconds from 0 to {_LONGEST_SETTLE}, got "
+            f"{settle!r:.80}."
+        )
+        raise UsageError(msg)
+    if while_interrupted not in ("wait", "turn"):
+        msg = f"session(): while_interrupted must be 'wait' or 'turn', got {while_interrupted!r}."
+        raise UsageError(msg)
+    if not isinstance(max_pending, int) or isinstance(max_pending, bool) or max_pending < 1:
+        msg = f"session(): max_pending must be 1 or more, got {max_pending!r}."
+        raise UsageError(msg)
+
+
 class BeginsRun(Protocol[OutputT_co]):
     """The function that starts the runs of a session."""
 
@@ -100,11 +127,13 @@ class Session(Generic[OutputT_co]):
         "_busy",
         "_choose_system",
         "_closed",
+        "_inbox",
         "_policy",
         "_run",
         "_sleeping",
         "_start",
         "id",
+        "settle",
     )
 
     def __init__(
@@ -115,9 +144,14 @@ class Session(Generic[OutputT_co]):
         policy: SessionPolicyLike,
         run: BeginsRun[OutputT_co],
         choose_system: Callable[[], ActorSystem],
-        start: Start = "root",
+        start: Start,
+        inbox: Inbox,
+        settle: float = 0.0,
     ) -> None:
         self.id = session_id
+        self._inbox = inbox
+        self.settle = settle
+        """Seconds without another post after which posts start a turn."""
         self._access = store_access
         self._busy = busy
         self._policy: SessionPolicy = as_policy(policy)
@@ -149,14 +183,35 @@ class Session(Generic[OutputT_co]):
 
         The run sees the earlier messages of the session, and its own messages become part of it.
         """
+        turn = Turn(self._access, self.id, self._busy, self._policy, self._start, self._inbox)
+        return self._send(messages, turn, **run_options)
+
+    def hear(self, **run_options: Unpack[TurnOptions]) -> Run[OutputT_co]:
+        """Start a turn with the posts that wait, if the session is not busy.
+
+        It fails with `SessionBusy`, or with `NothingToHear`. `Runner.attending()` calls this.
+        """
+        turn = Turn(
+            self._access,
+            self.id,
+            "reject",
+            self._policy,
+            self._start,
+            self._inbox,
+            starts_with_posts=True,
+        )
+        return self._send((), turn, **run_options)
+
+    def _send(
+        self,
+        messages: str | Message | Sequence[Message],
+        turn: Turn,
+        **run_options: Unpack[TurnOptions],
+    ) -> Run[OutputT_co]:
         if self._closed:
             msg = f"session {self.id!r} is closed here. Open it again: runner.session({self.id!r})."
             raise UsageError(msg)
-        run = self._run(
-            messages,
-            Turn(self._access, self.id, self._busy, self._policy, self._start),
-            **run_options,
-        )
+        run = self._run(messages, turn, **run_options)
         progress, bridge = end_of(run)
         if bridge is None:
             if self._sleeping is None:
@@ -166,6 +221,32 @@ class Session(Generic[OutputT_co]):
             self._begun[progress] = bridge
         run.when_finished(lambda: self._begun.pop(progress, None))
         return run
+
+    async def post(
+        self,
+        message: str | Message,
+        *,
+        id: str | None = None,  # noqa: A002 -- the natural name
+        when: Boundary = "safe_point",
+        sender: str | None = None,
+    ) -> Posted:
+        """Store a message for the session, from any process. Returns when it is stored.
+
+        By default, a running turn hears it with its next request to the model; otherwise it starts
+        a turn, in a process that is `attending`. `when="turn_end"` leaves it to the next turn;
+        `when="preempt"` ends the running turn at its next safe point. The same `id` with the same
+        content is the same post. Posts of one `sender` are heard in the order in which they were
+        stored.
+        """
+        return await self._inbox.post(message, id, when, sender)
+
+    async def inbox(self) -> list[Post]:
+        """Return the posts that no turn has heard, in order."""
+        return await self._inbox.pending()
+
+    async def withdraw(self, id: str) -> bool:  # noqa: A002 -- the natural name
+        """Remove a post. Returns False if a turn has heard it, or is about to."""
+        return await self._inbox.withdraw(id)
 
     async def history(self) -> tuple[Message, ...]:
         """Return all messages, oldest first: inputs, replies, tool calls and their results."""
@@ -181,7 +262,7 @@ class Session(Generic[OutputT_co]):
     async def clear(self) -> None:
         """Delete all messages and values, after the turns sent earlier."""
         system = self._choose_system()
-        turn = Turn(self._access, self.id, "queue", None)
+        turn = Turn(self._access, self.id, "queue", None, inbox=self._inbox)
         await LoopBridge(system, f"session {self.id!r}").call(lambda: turn.forget_all(system))
 
     async def close(self) -> None:

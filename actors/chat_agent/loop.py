@@ -124,6 +124,10 @@ class ChatLoop(Asking):
                     break
                 if runtime.run.stopping is not None:
                     await runtime.pause()
+                if runtime.run.inbox is not None and (
+                    said or len(invocation.names) > 1 or invocation.agent_call.parent is not None
+                ):
+                    await runtime.hear()  # the turn itself has started with the earlier posts
                 invocation.busy += 1
                 try:
                     if not said and self._input_checks:

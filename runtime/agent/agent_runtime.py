@@ -33,6 +33,7 @@ from .run_context import RunContext
 from .run_messages import (
     CancelCast,
     CancelChildren,
+    CancelRun,
     Cast,
     CastReply,
     DeltaDisplay,
@@ -454,6 +455,23 @@ class AgentRuntime(InnerActor):
             self.invocation.playing or self.invocation.phase is InvocationPhase.PARKED
         ):
             await self._ask(ReachedSafePoint(self.invocation))
+
+    async def hear(self) -> None:
+        """At a safe point: emit the posts that have arrived, as messages of the user.
+
+        If one of them is to go first, the turn ends here.
+        """
+        inbox = self.run.inbox
+        if inbox is None or not self.invocation.agent_call.conversation.recorded:
+            return
+        posts = await inbox.at_safe_point()
+        if posts is None:
+            self._supervisor.own_ref().tell(
+                CancelRun("a post of its session goes first", "after_tools")
+            )
+            await self.pause()
+        for post in posts or ():
+            await self.emit(AgentEvent(message=post.message, post=inbox.posted(post)))
 
     async def pause(self) -> NoReturn:
         """Report the safe point where the run will end. Never returns."""

@@ -80,6 +80,7 @@ class Entry(msgspec.Struct, gc=False, eq=False):
     """One recorded message, with its agent and its place."""
 
     agent_name: str
+    """Empty if it is a user's post that an agent has heard."""
     run_path: Path
     invocation_id: str
     message: Message
@@ -133,7 +134,7 @@ def select(
     if policy == "run_path":
         return [entry for entry in entries if begins_with(run_path, entry.run_path)]
     if policy == "isolated":
-        return [entry for entry in entries if entry.agent_name == agent_name]
+        return [entry for entry in entries if entry.agent_name in ("", agent_name)]
     return entries
 
 
@@ -171,6 +172,8 @@ def tell(
                 continue
         if entry.agent_name == agent_name:
             own = True
+            messages.append(message)
+        elif not entry.agent_name:
             messages.append(message)
         else:
             if entry.retold is None:

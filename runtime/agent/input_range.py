@@ -174,7 +174,11 @@ async def _rewritten(
         message = without_transfers(entry.message) if skips else entry.message
         if message is not None:
             entries.append(
-                HistoryEntry(is_user_input=False, agent_name=entry.agent_name, message=message)
+                HistoryEntry(
+                    is_user_input=not entry.agent_name,
+                    agent_name=entry.agent_name or None,
+                    message=message,
+                )
             )
     messages = tuple(await maybe_await(rewriter(entries)))
     for message in messages:

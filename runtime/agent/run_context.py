@@ -5,8 +5,9 @@ They include its ids, session values, options and usage so far. It never holds a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import GenericAlias
-from typing import Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from ..data.chat import Message, Usage
 from ..models import model_for_run
@@ -18,7 +19,11 @@ from .override import Override
 from .run_messages import CancelMode
 from .session_values import SessionValues
 
-__all__ = ["RunContext", "RunLease"]
+__all__ = ["RunContext", "RunInbox", "RunLease"]
+
+if TYPE_CHECKING:
+    from ..data.posts import Post, Posted
+    from ..stores.writes import Write
 
 _NO_USAGE: Final = Usage()
 _NO_IDS: Final[frozenset[str]] = frozenset()
@@ -34,6 +39,16 @@ class RunLease(Protocol):
     async def make_sure(self) -> None: ...
 
 
+class RunInbox(Protocol):
+    """The posts to a run or its session."""
+
+    async def at_safe_point(self) -> list[Post] | None: ...
+    def posted(self, post: Post) -> Posted: ...
+    def hear(self, posted: Posted) -> None: ...
+    def writes(self) -> list[Write]: ...
+    def written(self, writes: Sequence[Write]) -> None: ...
+
+
 class RunContext:
     """One run, as hooks and callbacks see it."""
 
@@ -45,6 +60,7 @@ class RunContext:
         "handoff_input_filter",
         "history",
         "hooks",
+        "inbox",
         "keeps",
         "lease",
         "models",
@@ -88,6 +104,8 @@ class RunContext:
         """True if the run may later continue from here, so all its data must be storable."""
         self.checkpoint_id: str | None = None
         """The id of its checkpoint, if it is stored."""
+        self.inbox: RunInbox | None = None
+        """The posts to the run or its session; None if it has no inbox."""
         self.lease: RunLease | None = None
         """The claim required to start anything; None if no other process can continue the run."""
         self.stopping: CancelMode | None = None

@@ -6,6 +6,9 @@ The run's supervisor writes it. It does not depend on how it is stored or shown.
 from __future__ import annotations
 
 from ..data.agent_input import AgentInput
+from ..data.chat import Message
+from ..data.events import AgentEvent
+from ..data.posts import Posted
 from .history import Lane
 from .invocation import AgentCall
 from .run_context import RunContext
@@ -22,6 +25,8 @@ class RunState:
         "input",
         "lane",
         "new_input_count",
+        "opening_events",
+        "posts",
         "root",
         "seq",
         "session_records_before",
@@ -41,5 +46,8 @@ class RunState:
             # outside of a session.
             None
         )
+        # The posts that the turn starts with, which are part of its input, and their events.
+        self.posts: tuple[tuple[Message, Posted], ...] = ()
+        self.opening_events: tuple[AgentEvent, ...] = ()
         # Number of records in the session before that turn.
         self.session_records_before: int | None = None

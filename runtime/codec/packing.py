@@ -18,7 +18,7 @@ from zlib import crc32
 from msgpack import ExtType, Packer, Timestamp, Unpacker, unpackb  # type: ignore[import-untyped]  # it has no stubs
 
 from .. import errors
-from ..data import chat, events, interrupt, outcome
+from ..data import chat, events, interrupt, outcome, posts
 from ..errors import CheckpointError, ModelRetry, OffbookError, UsageError
 from ..models import protocol
 from .builtin import ERROR, MODEL, TYPE, VALUE_MARKS, VALUE_SCALARS, Encoder, Mark
@@ -495,6 +495,7 @@ for _cls in (
         events.BreakLoop,
         events.CustomAction,
         events.AgentEvent,
+        posts.Posted,
     ),
     *(
         interrupt.AddressStep,

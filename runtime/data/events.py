@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 from ..errors import RunCancelled
 from .chat import Message, MessageDelta
 from .interrupt import InterruptContext
+from .posts import Posted
 from .readable import readable
 from .run_path import Path, SharedPath, names_of
 from .value import Value, compared
@@ -93,6 +94,8 @@ class AgentEvent(Value, frozen=True):
     timestamp: float = 0.0
     run_id: str = ""
     invocation_id: str = ""
+    post: Posted | None = None
+    """The post that the message was, if it came from the session's inbox during the run."""
 
     @staticmethod
     def of(
@@ -226,4 +229,5 @@ def stamp(
         time(),
         run_id,
         invocation_id,
+        event.post,
     )

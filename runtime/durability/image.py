@@ -140,6 +140,8 @@ def draw_beginning(state: RunState, root: Node) -> dict[str, Any]:
     header = draw_header(state, root)
     if len(state.context.session):
         header["values"] = state.context.session.to_dict()
+    if state.opening_events:
+        header["posts"] = list(state.opening_events)
     return header
 
 

@@ -352,6 +352,7 @@ def without_objects(event: AgentEvent) -> AgentEvent:
         event.timestamp,
         event.run_id,
         event.invocation_id,
+        event.post,
     )
 
 

@@ -36,6 +36,7 @@ class EventReader:
         for kind, *change in unpack(record):
             if kind == "start":
                 self._paths = read_paths(change[0].get("paths", ()))
+                events += change[0].get("posts", ())
             elif kind == "path":
                 read_paths([change], self._paths)
             elif kind == "event" and isinstance(change[1], AgentEvent):
@@ -94,7 +95,7 @@ def _event(
     if lane is not None:
         image["lanes"][lane][2].append(
             (
-                event.agent_name,
+                event.agent_name if event.post is None else "",
                 event.run_path if path is None else path,
                 event.invocation_id,
                 event.message,

@@ -173,6 +173,8 @@ class RunStore:
             writes.append(Append(journal_key(self.run_id), (record,), 0))
         row = self.row.entry(state, RunStatus.RUNNING, is_open=True)
         writes.append(row)
+        heard = self._heard(state)
+        writes += heard
         if was_queued:
             try:
                 await self._write(writes)
@@ -184,6 +186,7 @@ class RunStore:
         elif not await self._take_new(system, writes, row):
             return False
         self._records = 0 if record is None else 1
+        self._note_heard(state, heard)
         self.at_leave(partial(self._left, state))
         state.context.lease = self.held  # everything starts under it from here on
         return True
@@ -532,14 +535,29 @@ class RunStore:
         elif writes:
             # Its interrupt was answered.
             writes.append(self.row.entry(state, RunStatus.RUNNING, is_open=self.row.is_open))
+        heard = self._heard(state)
+        writes += heard
         if not writes:
             return
         await self._write(writes)
+        self._note_heard(state, heard)
         if record is not None:
             self._records += 1
             self._has_progressed = True
-            if len(writes) > 1:
+            if len(writes) - len(heard) > 1:
                 self.row.opened(self.clock)
+
+    def _heard(self, state: RunState) -> list[Write]:
+        """Return the writes that remove heard posts, if the steps that show them are stored.
+
+        Otherwise they are removed when the session is written.
+        """
+        inbox = state.context.inbox
+        return [] if inbox is None or self.journal is None else inbox.writes()
+
+    def _note_heard(self, state: RunState, heard: Sequence[Write]) -> None:
+        if heard and state.context.inbox is not None:
+            state.context.inbox.written(heard)
 
     def not_written(self, state: RunState, step: str, error: Exception) -> None:
         """Record that a step could not be written.
@@ -605,7 +623,9 @@ class RunStore:
             row = self.row.entry(state, RunStatus(kind), end, save=number, is_open=is_open)
             checkpoint, writes = self._slot.save(self.run_id, self.row.run.agent, content)
             try:
-                await self._write([*self._answered(), *steps, *writes, *kept, row], ending)
+                heard = self._heard(state)
+                await self._write([*self._answered(), *steps, *writes, *kept, row, *heard], ending)
+                self._note_heard(state, heard)
                 break
             except WriteRefused as refused:
                 if refused.key != self._slot.name:
@@ -676,12 +696,16 @@ class RunStore:
             elif journal is not None and seconds:
                 writes.append(Put(key, b"", seconds))
             writes += await self._closing(state, end)
+            heard = [] if state is None else self._heard(state)
+            writes += heard
             if stands and seconds and self.access.is_fenced:
                 await write_end(
                     self._write, writes, self._slot, self._segments, self.run_id, seconds
                 )
             elif writes or self.held is not None:
                 await self._write(writes, "forget")
+            if state is not None:
+                self._note_heard(state, heard)
             row.is_open = False
         except ValueRefused:
             is_over = not with_step  # the end is then written without that step

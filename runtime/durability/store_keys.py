@@ -13,13 +13,19 @@ __all__ = [
     "answered_by_key",
     "answered_key",
     "answered_prefix",
+    "arrivals_key",
     "cluster_host_key",
     "cluster_prefix",
     "cluster_underlay_key",
     "history_key",
+    "inbox_key",
+    "inbox_prefix",
     "journal_key",
     "open_key",
     "open_prefix",
+    "post_ids_key",
+    "post_key",
+    "posted_key",
     "preempt_key",
     "session_key",
     "stop_key",
@@ -27,6 +33,7 @@ __all__ = [
     "stuck_key",
     "stuck_of",
     "stuck_prefix",
+    "target_of",
 ]
 
 RESERVED: Final = "offbook:"
@@ -111,6 +118,45 @@ def preempt_key(session_id: str) -> str:
     Its value is the owner that is asked for it.
     """
     return PREEMPT + session_id
+
+
+def inbox_prefix(agent_name: str) -> str:
+    """Return the key prefix of all posts to an agent's sessions and runs that nobody has heard."""
+    return f"{RESERVED}inbox:{len(agent_name)}:{agent_name}:"
+
+
+def inbox_key(agent_name: str, target: str) -> str:
+    """Return the key prefix of the posts to one session or run. The rest is the post's number.
+
+    `target` is the session's id after "session:", or the run's id after "run:".
+    """
+    return f"{inbox_prefix(agent_name)}{len(target)}:{target}:"
+
+
+def post_key(agent_name: str, target: str, number: int) -> str:
+    """Return the key of a post that nobody has heard. The keys are in the order of the numbers."""
+    return f"{inbox_key(agent_name, target)}{number:016}"
+
+
+def target_of(agent_name: str, key: str) -> str:
+    """Return the session or run of a post's key."""
+    length, _, rest = key.removeprefix(inbox_prefix(agent_name)).partition(":")
+    return rest[: int(length)]
+
+
+def posted_key(agent_name: str, target: str) -> str:
+    """Return the key whose value is the number of the last post to that session or run."""
+    return f"{RESERVED}posted:{len(agent_name)}:{agent_name}:{target}"
+
+
+def post_ids_key(agent_name: str, target: str) -> str:
+    """Return the key prefix of the ids that posts were sent with. The rest is the id."""
+    return f"{RESERVED}post-id:{len(agent_name)}:{agent_name}:{len(target)}:{target}:"
+
+
+def arrivals_key(agent_name: str) -> str:
+    """Return the key that each post to a session or run of that agent changes."""
+    return f"{RESERVED}arrivals:{agent_name}"
 
 
 def stop_prefix(owner: str) -> str:

@@ -109,6 +109,8 @@ class Casting(InnerActor):
             assert holder is not None
             self._wake(holder, root)
             return
+        if state.opening_events:
+            state.show_posts()
         first = root if state.begins_with is None else self._first(root)
         agent_call = state.root = AgentCall(
             None, 0, Conversation(state.input, shown=True, recorded=True)

@@ -93,6 +93,30 @@ class EventLog(RunState):
         before = None if persistence is None else persistence.row.trace_before
         watch.play(before, recovered=recovered, resumed=self.root is not None and not recovered)
 
+    def stamp_posts(self) -> None:
+        """Number the posts that the turn starts with: they are the run's first events."""
+        name, found = self.progress.agent_name, []
+        for message, posted in self.posts:
+            self.seq += 1
+            found.append(
+                stamp(
+                    AgentEvent(message=message, post=posted),
+                    agent_name=name,
+                    run_path=(name,),
+                    action=None,
+                    error=None,
+                    seq=self.seq,
+                    run_id=self.context.run_id,
+                    invocation_id="",
+                )
+            )
+        self.opening_events = tuple(found)
+
+    def show_posts(self) -> None:
+        """Show the posts that the turn starts with, once the start of the run is stored."""
+        for event in self.opening_events:
+            self.progress.show(event)
+
     async def give_back(self) -> None:
         """Release the claim and the session turn of a run that does not start."""
         if self.persistence is not None:
@@ -148,16 +172,21 @@ class EventLog(RunState):
             run_id=context.run_id,
             invocation_id=invocation.id,
         )
-        message = event.message
+        message, post = event.message, event.post
         said = message is not None and event.delta is None
         if said:
             assert message is not None
             invocation.messages.append(message)
-            invocation.last_message = conversation.last_message = message
+            if post is None:
+                invocation.last_message = conversation.last_message = message
+            elif context.inbox is not None:
+                context.inbox.hear(post)
             if message.usage is not None:
                 context.count_recorded(message)
             invocation.lane.entries.append(
-                Entry(node.name, invocation.run_path, invocation.id, message)
+                Entry(
+                    node.name if post is None else "", invocation.run_path, invocation.id, message
+                )
             )
             if message.role == "tool" and invocation.answers:
                 invocation.answers = {

@@ -25,6 +25,7 @@ from ..durability.store_access import StoreAccess
 from ..durability.store_keys import open_key
 from ..durability.unfinished_run import UnfinishedRun, why_foreign
 from ..errors import ResumeError, UsageError
+from ..sessions.inbox import Inbox
 from ..sessions.turn import Turn
 from .follow.following import Following, pause, show_recorded, wait_until_written
 
@@ -71,6 +72,7 @@ class Beginning:
             await event_log.progress.turn.begin(
                 event_log, system, stop, partial(self._queue, event_log, system, stop)
             )
+            event_log.stamp_posts()
         if (
             persistence := self._written(event_log, stop)
         ) is not None and not await persistence.begin(event_log, system):
@@ -201,6 +203,7 @@ class BeginningOnce(Beginning):
                 )
             except _BegunAlready:
                 return False
+            event_log.stamp_posts()
         if self._written(event_log, stop) is None or await persistence.begin(event_log, system):
             return True
         if turn is not None:
@@ -312,7 +315,10 @@ class Resuming:
             )
         session_id = event_log.context.session_id
         if event_log.new_input_count is not None and session_id is not None:
-            event_log.progress.turn = turn = Turn(persistence.access, session_id, "queue", None)
+            inbox = Inbox(persistence.access, persistence.row.run.agent, session_id)
+            event_log.progress.turn = turn = Turn(
+                persistence.access, session_id, "queue", None, inbox=inbox
+            )
             event_log.progress.when_finished(turn.abandon)
             await turn.go_on(state, system, stop)
             event_log.context.session.update(asked)

@@ -19,8 +19,10 @@ from ..durability.lease import Lease
 from ..durability.leases import Busy, SystemLeases, leases_of
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import preempt_key, session_key
-from ..errors import SessionBusy
+from ..errors import SessionBusy, UsageError
 from ..stores.writes import Append, Ending, Remove
+from ..tasks import start_task
+from .inbox import HeardPosts, Inbox, Stored
 from .known_sessions import KnownSessions, known_sessions_of
 from .session_log import SessionLog, note_record, turn_record, waiting_calls
 from .session_policy import KeepAll, SessionPolicy
@@ -30,13 +32,18 @@ if TYPE_CHECKING:
 
     from ..actor.host import Host
     from ..agent.run_state import RunState
+    from ..data.posts import Post
 
-__all__ = ["Start", "Turn"]
+__all__ = ["NothingToHear", "Start", "Turn"]
 
 Start: TypeAlias = Literal["root", "last"]
 """The agent that starts a turn: the root of the tree, or the agent that ended the last turn."""
 
 _MISSING: Final = object()
+
+
+class NothingToHear(UsageError):
+    """A turn that posts start has found none: another turn has heard them, or they wait."""
 
 
 class Turn:
@@ -46,6 +53,7 @@ class Turn:
         "_access",
         "_before",
         "_busy",
+        "_inbox",
         "_known",
         "_lease",
         "_leases",
@@ -55,8 +63,10 @@ class Turn:
         "_start",
         "_with",
         "_written",
+        "heard",
         "is_pending",
         "session_id",
+        "starts_with_posts",
     )
 
     def __init__(
@@ -66,11 +76,18 @@ class Turn:
         busy: Busy,
         policy: SessionPolicy | None,
         start: Start = "root",
+        inbox: Inbox | None = None,
+        *,
+        starts_with_posts: bool = False,
     ) -> None:
         self._access = store_access
         self._busy = busy
         self._policy = policy  # None for a resumed run, which already has its input
         self._with = start
+        self._inbox = inbox
+        # True if the turn has no other input than posts, and does not start without one.
+        self.starts_with_posts = starts_with_posts
+        self.heard: HeardPosts | None = None  # the inbox, once the turn has come
         self._leases: SystemLeases | None = None
         self._lease: Lease | None = None  # held during the turn
         self._known: KnownSessions | None = None
@@ -98,11 +115,13 @@ class Turn:
         `on_queued` is called if another run has the turn.
         """
         await self._take(system, stop, on_queued)
-        log = await self._read(system)
+        log, stored = await self._read_with_posts(system)
+        posts = await self._hear(state, log, stored)
         state.session_records_before = log.count
         state.begins_with = log.last_agent if self._with == "last" else None
         self.is_pending = True
-        policy, new, given = self._policy, state.input.messages, log.messages
+        new = (*(post.message for post in posts), *state.input.messages)
+        policy, given = self._policy, log.messages
         assert policy is not None
         if type(policy) is not KeepAll:
             bounded, note, usage = await policy.bound(given.copy(), log.note)  # may call user code
@@ -118,6 +137,41 @@ class Turn:
         state.context.session.put_under(log.values)
         self._start = 0
 
+    async def _read_with_posts(self, system: Host) -> tuple[SessionLog, list[Stored]]:
+        """Read the session and its inbox, at the same time if the store is slow."""
+        if self._inbox is None or not await self._inbox.may_have_posts():
+            return await self._read(system), []
+        # The store's worker does both in one batch; a task for each would take longer than that.
+        reading = start_task(self._inbox.stored(), "an inbox")
+        try:
+            return await self._read(system), await reading
+        finally:
+            reading.cancel()
+
+    async def _hear(
+        self, state: RunState, log: SessionLog | None, stored: list[Stored]
+    ) -> list[Post]:
+        """Take the posts that the turn starts with. `log` is None for a turn that resumes."""
+        lease = self._lease
+        if self._inbox is None or lease is None:
+            return []
+        self.heard = state.context.inbox = HeardPosts(
+            self._inbox, state.context.run_id, lease.commit
+        )
+        if log is None or (
+            self._inbox.waits_for_answers and log.waiting and self.starts_with_posts
+        ):
+            posts = []
+        else:
+            posts = await self.heard.at_turn(stored)
+        if self.starts_with_posts and not posts:
+            msg = f"session {self.session_id!r} has no posts that a turn may start with now."
+            raise NothingToHear(msg)
+        state.posts = tuple([(post.message, self.heard.posted(post)) for post in posts])
+        for _, posted in state.posts:
+            self.heard.hear(posted)
+        return posts
+
     async def go_on(
         self, state: RunState, system: Host, stop: Callable[[CancelRun], object]
     ) -> None:
@@ -126,6 +180,7 @@ class Turn:
         records = await self._read_records()
         log = SessionLog(self.session_id, records)
         self._found(log, system)
+        await self._hear(state, None, [])
         self.is_pending = True
         self._start = log.told_of(state.context.run_id)
         # If a part of the run is already in the session, the run's values are those of the session,
@@ -209,7 +264,7 @@ class Turn:
                 )[self._start :]
                 speakers = (
                     *(None for _ in range(state.new_input_count)),
-                    *(entry.agent_name for entry in state.lane.entries),
+                    *(entry.agent_name or None for entry in state.lane.entries),
                 )[self._start :]
                 waiting, ended_with = waiting_calls(state.root) if waits else {}, _last_agent(state)
                 record = turn_record(
@@ -238,7 +293,10 @@ class Turn:
         # The last record releases the turn in the same step, unless another run of this system
         # takes over.
         then: Ending = "forget" if is_last and not leases.is_wanted_here(lease) else "keep"
-        await lease.commit([Append(lease.key, (record,), self._records)], then=then)
+        heard = self.heard.writes() if self.heard is not None and is_last else []
+        await lease.commit([Append(lease.key, (record,), self._records), *heard], then=then)
+        if self.heard is not None and heard:
+            self.heard.written(heard)
         self._records += 1
         self._written.append(record)
 
@@ -252,19 +310,26 @@ class Turn:
             known_sessions_of(system).take(self._access, self.session_id)
             if also is not None:
                 await also()
-            await self._lease.commit([Remove(self._lease.key)])
+            posts = [] if self._inbox is None else await self._inbox.all_keys()
+            await self._lease.commit([Remove(key) for key in (self._lease.key, *posts)])
         finally:
             await self.release()
 
     async def release(self) -> None:
         """Release the turn."""
         lease, self._lease = self._lease, None
+        if self.heard is not None:
+            self.heard.end()
         if lease is not None and self._leases is not None:
             await self._leases.give_back(lease)
+        if lease is not None and self._inbox is not None:
+            self._inbox.turn_is_free()
 
     def abandon(self) -> None:
         """Release the turn, without waiting."""
         lease, self._lease = self._lease, None
+        if self.heard is not None:
+            self.heard.end()
         if lease is not None and self._leases is not None:
             self._leases.abandon(lease)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import os
 import threading
+from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import time_ns
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from ..clock import boottime
 from ..errors import UsageError, WriteRefused
@@ -37,6 +38,9 @@ from .watching import Watch, Watchers
 from .writes import Append, Claim, Ending, Expect, Put, Remove, Write
 
 __all__ = ["MemoryStore"]
+
+_FEW: Final = 64
+"""The number of new keys from which sorting all of them takes less than inserting each."""
 
 
 class _Entry:
@@ -62,6 +66,51 @@ class _Holding:
         self.attempts = 0
 
 
+class _KeyIndex:
+    """The keys of a store in order. It is made when keys are listed for the first time."""
+
+    __slots__ = ("_added", "_listed")
+
+    def __init__(self) -> None:
+        self._listed: list[str] | None = None  # in order; removed keys may be left
+        self._added: list[str] = []  # since then
+
+    def add(self, key: str) -> None:
+        """Note a new key."""
+        if self._listed is not None:
+            self._added.append(key)
+
+    def clear(self) -> None:
+        self._listed = None
+        self._added.clear()
+
+    def under(self, prefix: str, entries: Mapping[str, object]) -> list[str]:
+        """Return those of the entries' keys that have that prefix."""
+        listed = self._brought_up_to_date(entries)
+        found: dict[str, None] = {}  # a key that was removed and added again is listed twice
+        for place in range(bisect_left(listed, prefix), len(listed)):
+            key = listed[place]
+            if not key.startswith(prefix):
+                break
+            if key in entries:
+                found[key] = None
+        return list(found)
+
+    def _brought_up_to_date(self, entries: Mapping[str, object]) -> list[str]:
+        listed, added = self._listed, self._added
+        most = 2 * len(entries) + _FEW
+        if listed is None or len(listed) + len(added) > most:
+            listed = self._listed = sorted(entries)
+        elif len(added) > _FEW:
+            listed += added
+            listed.sort()
+        else:
+            for key in added:
+                insort(listed, key)
+        added.clear()
+        return listed
+
+
 class MemoryStore(Unpicklable):
     """A store in the memory of this process.
 
@@ -83,6 +132,7 @@ class MemoryStore(Unpicklable):
         # In the order of their last write if there is a time to live: expired ones come first.
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._short: dict[str, _Entry] = {}  # entries that have their own time to live
+        self._index = _KeyIndex()
         self._owners: dict[str, float] = {}  # the expiry time of each owner
         self._claims: dict[str, _Holding] = {}
         self._runs = MemoryEntries()
@@ -139,7 +189,7 @@ class MemoryStore(Unpicklable):
     async def keys(self, prefix: str = "") -> list[str]:
         text("MemoryStore.keys", prefix)
         with self._lock("keys"):
-            return sorted(self._under(prefix))
+            return self._under(prefix)
 
     async def create(self, key: str, value: bytes) -> bool:
         key_bytes("MemoryStore.create", key)
@@ -303,6 +353,7 @@ class MemoryStore(Unpicklable):
             with self._lock("close"):
                 self._closed = True
                 self._runs.clear()
+                self._index.clear()
                 for table in (self._entries, self._short, self._owners, self._claims):
                     table.clear()
 
@@ -424,16 +475,9 @@ class MemoryStore(Unpicklable):
                 self._runs.drop(write.key)
 
     def _under(self, prefix: str) -> list[str]:
-        """Return the keys with that prefix.
-
-        Checks all keys: if some have their own time to live, the order is not that of expiry.
-        """
-        now = self._time()
-        return [
-            key
-            for key, entry in self._entries.items()
-            if key.startswith(prefix) and entry.expires > now
-        ]
+        """Return the keys with that prefix, in order."""
+        now, entries = self._time(), self._entries
+        return [key for key in self._index.under(prefix, entries) if entries[key].expires > now]
 
     def _find(self, key: str) -> _Entry | None:
         """Return the current entry of that key."""
@@ -463,6 +507,7 @@ class MemoryStore(Unpicklable):
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry()
+            self._index.add(key)
         entry.written = now
         if self._short and key in self._short:
             del self._short[key]

@@ -123,6 +123,7 @@ class HeldStore(Held, MemoryStore):
         for name in (
             "_ttl",
             "_entries",
+            "_index",
             "_short",
             "_owners",
             "_claims",

@@ -27,6 +27,7 @@ from ...durability.store_keys import (
     session_key,
 )
 from ...errors import CheckpointNotFound, RunLost, UsageError
+from ...sessions.inbox import Inbox
 from ...sessions.turn import Turn
 from ...stores.run_entries import DropEntry, RunQuery
 from ...stores.writes import Remove, Write
@@ -89,7 +90,9 @@ async def forget_run(
         await leases.give_back(lease)
 
 
-async def forget_session(access: StoreAccess, system: Host, session_id: str) -> int:
+async def forget_session(
+    access: StoreAccess, system: Host, agent_name: str, session_id: str
+) -> int:
     """Remove a session and all of its runs.
 
     Returns the number of runs. Raises if one of them is running.
@@ -111,13 +114,14 @@ async def forget_session(access: StoreAccess, system: Host, session_id: str) -> 
                 )
                 forgotten += 1
 
+    inbox = Inbox(access, agent_name, session_id)
     if await access.is_held():
         await forget_runs()
-        await access.commit(
-            None, [Remove(session_key(session_id)), Remove(preempt_key(session_id))]
-        )
+        keys = (session_key(session_id), preempt_key(session_id), *await inbox.all_keys())
+        await access.commit(None, [Remove(key) for key in keys])
     else:
-        await Turn(access, session_id, "queue", None).forget_all(system, forget_runs)
+        turn = Turn(access, session_id, "queue", None, inbox=inbox)
+        await turn.forget_all(system, forget_runs)
     return forgotten
 
 
