@@ -89,6 +89,10 @@ STATE = {
     "runtime.cluster.client.refs": {
         "_clients": "the clients of each loop, by which refs that come in bytes reach their actors; weak"
     },
+    "runtime.sessions.inbox": {
+        "_known": "the inboxes of each store in which this process has posted; weak",
+        "_lock": "held while these are read or changed, by any thread",
+    },
     "runtime.durability.store_access": {
         "_entered": (
             "the owners of systems whose loop has ended without a word are ended by others of "

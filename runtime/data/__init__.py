@@ -13,6 +13,7 @@ the modules above it:
     run_path        the names of the agents that led somewhere, with shared prefixes
     checkpoint_id   the ids of checkpoints and interrupts
     interrupt       where a run waits, for what, and its answers
+    posts           posts to a session
     events          the events of a run
     outcome         the end of an agent or a run
     output_type     the type of a run's output, for type checkers

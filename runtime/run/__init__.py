@@ -22,6 +22,7 @@ agents' own code runs in the actors of `agent/`. Each module imports only from t
     approving       the interrupt that an answer applies to
     kept            queries about the runs in a store: a package
     recovery_loop   periodic recovery, for a service
+    attending       starting turns for posts to idle sessions
     map_progress    the progress of a mapping
     mapping         one agent over many inputs
 """

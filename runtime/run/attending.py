@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 from ..actor.actor import Actor
 from ..backoff import jittered
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..actor.ref import ActorRef
     from ..clock import Timer
     from ..durability.store_access import StoreAccess
-    from ..session import Session
     from .recovery_loop import RecoveryLoop
     from .run import Run
 
@@ -37,12 +36,20 @@ _SESSION: Final = "session:"
 _LONGEST_WAIT: Final = 3600.0
 
 
+class HearingSession(Protocol):
+    """A session as this module uses it."""
+
+    settle: float
+
+    def hear(self, *, detached: bool) -> Run[Any]: ...
+
+
 class AttendingSettings(NamedTuple):
     """What an attending process takes."""
 
     access: StoreAccess
     agent_name: str
-    session: Callable[[str], Session[Any]]
+    session: Callable[[str], HearingSession]
     """Opens the session of a post, with its options."""
     concurrency: int
     seconds: float
