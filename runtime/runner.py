@@ -24,6 +24,7 @@ from .data.agent_input import AgentInput, as_messages
 from .data.chat import Message, new_id
 from .data.interrupt import InterruptContext
 from .data.output_type import OutputT_co
+from .data.posts import Boundary, Posted
 from .data.run_info import RunInfo
 from .data.run_result import RunStatus
 from .durability.answers import Answers, Verdict
@@ -33,10 +34,11 @@ from .durability.last_lives import last_lives_of
 from .durability.leases import Busy
 from .durability.recovery import Search, find_unfinished, retry_stuck, stuck_runs
 from .durability.run_labels import checked_labels
+from .durability.run_row import read_entry
 from .durability.run_store import RunStore
 from .durability.store_access import StoreAccess
 from .durability.unfinished_run import UnfinishedRun, definitions_of, input_mark
-from .errors import CheckpointNotFound, RunLost, UsageError
+from .errors import CheckpointNotFound, RunEnded, RunLost, RunNotFound, UsageError
 from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
 from .run.approving import check_arguments, shown_interrupt, stored_interrupt
@@ -863,6 +865,45 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         together do not search together. The runs need no consumer.
         """
         return RecoveryLoop(self._factory.choose_system, lambda: self.recover(**search), seconds)
+
+    async def post(
+        self,
+        run_id: str,
+        message: str | Message,
+        *,
+        id: str | None = None,  # noqa: A002 -- the natural name
+        when: Boundary = "safe_point",
+        sender: str | None = None,
+    ) -> Posted:
+        """Post a message to a run in a session, from any process: see `Session.post`.
+
+        Raises `RunNotFound`, or `RunEnded` if the run has ended.
+        """
+        access = listing(self._access, "post()")
+        check_run_id(run_id, self._factory.tree.name)
+        row = await access.row(self._factory.tree.name, run_id)
+        if row is None:
+            msg = (
+                f"post({run_id!r}): the store has no run with this id of agent "
+                f"{self._factory.tree.name!r}. A run is found from its start with "
+                "durability='step' or keep='all'."
+            )
+            raise RunNotFound(msg, run=run_id)
+        info = read_entry(row)
+        if info.ended is not None:
+            msg = (
+                f"post({run_id!r}): the run has ended ({info.status.value}), and hears nothing any "
+                "more. Post to its session."
+            )
+            raise RunEnded(msg, run=run_id)
+        if info.session_id is None:
+            msg = (
+                f"post({run_id!r}): the run belongs to no session, and only sessions have an "
+                "inbox. Start it with runner.session(id).query(...)."
+            )
+            raise UsageError(msg, run=run_id)
+        inbox = Inbox(access, self._factory.tree.name, info.session_id)
+        return await inbox.post(message, id, when, sender)
 
     def attending(
         self,

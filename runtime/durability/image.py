@@ -329,7 +329,8 @@ def _rebuild(image: dict[str, Any], state: RunState, paths: Mapping[int, Path]) 
     roots = [one for one in built.values() if one.agent_call.parent is None]
     state.root = None
     stopped = (image.get("mark") or ("",))[0] in ("cancelled", "drained")
-    if not frames and not state.lane.entries and (stopped or not state.seq):
+    shown = len(image.get("posts", ()))  # the events that come before those of agents
+    if not frames and not state.lane.entries and (stopped or state.seq == shown):
         return  # no agent had started
     if len(roots) != 1:
         msg = f"the checkpoint is damaged: it has {len(roots)} roots."

@@ -277,9 +277,9 @@ class HeardPosts:
         # Keys of heard posts that are still in the store, by the numbers of the posts.
         self._heard: Mapping[int, str] = _NOTHING
 
-    async def at_turn(self, stored: Sequence[Stored] | None = None) -> list[Post]:
-        """Take the posts for a turn that starts. `stored` has just been read, if it is set."""
-        return await self._take(lambda posts: posts) if stored is None or stored else []
+    async def at_turn(self) -> list[Post]:
+        """Take the posts for a turn that starts."""
+        return await self._take(lambda posts: posts)
 
     async def at_safe_point(self) -> list[Post] | None:
         """Take the posts that are heard during a turn. None: the turn must end for a post."""

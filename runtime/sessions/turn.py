@@ -15,11 +15,14 @@ from ..agent.run_messages import LOST, CancelRun
 from ..codec.kept_values import kept_value
 from ..data.agent_input import AgentInput
 from ..data.run_path import names_of
+from ..data.run_result import RunStatus
 from ..durability.lease import Lease
 from ..durability.leases import Busy, SystemLeases, leases_of
+from ..durability.run_labels import session_text
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import preempt_key, session_key
 from ..errors import SessionBusy, UsageError
+from ..stores.run_entries import RunQuery
 from ..stores.writes import Append, Ending, Remove
 from ..tasks import start_task
 from .inbox import HeardPosts, Inbox, Stored
@@ -40,6 +43,7 @@ Start: TypeAlias = Literal["root", "last"]
 """The agent that starts a turn: the root of the tree, or the agent that ended the last turn."""
 
 _MISSING: Final = object()
+_UNFINISHED: Final = (RunStatus.RUNNING.value, RunStatus.DRAINED.value)
 
 
 class NothingToHear(UsageError):
@@ -158,12 +162,10 @@ class Turn:
         self.heard = state.context.inbox = HeardPosts(
             self._inbox, state.context.run_id, lease.commit
         )
-        if log is None or (
-            self._inbox.waits_for_answers and log.waiting and self.starts_with_posts
-        ):
+        if not stored or log is None or await self._come_later(log):
             posts = []
         else:
-            posts = await self.heard.at_turn(stored)
+            posts = await self.heard.at_turn()
         if self.starts_with_posts and not posts:
             msg = f"session {self.session_id!r} has no posts that a turn may start with now."
             raise NothingToHear(msg)
@@ -171,6 +173,20 @@ class Turn:
         for _, posted in state.posts:
             self.heard.hear(posted)
         return posts
+
+    async def _come_later(self, log: SessionLog) -> bool:
+        """Return whether the posts wait for an earlier run of the session.
+
+        A run of a lost process has heard earlier posts, and hears these when it is recovered.
+        """
+        assert self._inbox is not None
+        if self.starts_with_posts and self._inbox.waits_for_answers and log.waiting:
+            return True
+        return self._access.lists_runs and bool(
+            await self._access.run_entries(
+                RunQuery(_UNFINISHED, session=session_text(self.session_id), limit=1)
+            )
+        )
 
     async def go_on(
         self, state: RunState, system: Host, stop: Callable[[CancelRun], object]

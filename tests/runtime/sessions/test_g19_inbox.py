@@ -12,7 +12,9 @@ from offbook.runtime import (
     InboxFull,
     MemoryStore,
     Message,
+    RunEnded,
     Runner,
+    RunNotFound,
     RunStatus,
     ToolCall,
     UsageError,
@@ -584,5 +586,30 @@ def test_g19_the_run_of_an_agent_called_as_a_tool_leaves_posts_to_its_caller(run
             await turn
             assert inner.said_by_user == ["work"]
             assert outer.heard[-1][-1] == ("user", "to the boss")
+
+    run(main())
+
+
+def test_g19_a_post_to_a_run_is_heard_by_its_session_and_refused_after_its_end(run, store):
+    async def main():
+        async with desk_of(store, durability="step", keep="all") as desk:
+            turn = desk.session.query("work")
+            await desk.at_work.wait()
+            posted = await desk.runner.post(turn.id, "and a taxi", id="t")
+            assert posted.session_id == "s"
+            desk.gate.set()
+            assert (await turn).final_output == "heard and a taxi"
+            with pytest.raises(RunEnded, match="Post to its session"):
+                await desk.runner.post(turn.id, "too late")
+            with pytest.raises(RunNotFound, match="no run with this id"):
+                await desk.runner.post("never", "hello")
+            alone = desk.runner.query("work")
+            desk.gate.clear()
+            desk.at_work.clear()
+            await desk.at_work.wait()
+            with pytest.raises(UsageError, match="belongs to no session"):
+                await desk.runner.post(alone.id, "hello")
+            desk.gate.set()
+            await alone
 
     run(main())
