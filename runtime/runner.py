@@ -7,9 +7,10 @@ nothing about its runs.
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from datetime import datetime
+from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack
 
 from .actor.host import Host
@@ -37,8 +38,17 @@ from .durability.run_labels import checked_labels
 from .durability.run_row import read_entry
 from .durability.run_store import RunStore
 from .durability.store_access import StoreAccess
+from .durability.timers import Timer
 from .durability.unfinished_run import UnfinishedRun, definitions_of, input_mark
-from .errors import CheckpointNotFound, RunEnded, RunLost, RunNotFound, UsageError
+from .errors import (
+    CheckpointNotFound,
+    ResumeError,
+    RunEnded,
+    RunLost,
+    RunNotFound,
+    UsageError,
+    WriteRefused,
+)
 from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
 from .run.approving import check_arguments, shown_interrupt, stored_interrupt
@@ -589,10 +599,12 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         timeout: float | None = None,
         *,
         streaming: bool | None = None,
+        detached: bool = False,
     ) -> Run[OutputT_co]:
         if self._access is None:
             return self._factory.make(own, _NO_INPUT, None, _no_store, timeout, at_once=True)
-        keep, leave = self._keep if self._access.is_fenced else 0.0, self._on_leave(detached=False)
+        keep = self._keep if self._access.is_fenced else 0.0
+        leave = self._on_leave(detached=detached)
         persistence = RunStore(
             self._access, self._tree, self._factory.unfinished(own, checkpoint_id, keep)
         )
@@ -924,10 +936,35 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         check_attending(concurrency, every)
         access = fenced(self._access, "attending()")
         settings = AttendingSettings(
-            access, self._tree.name, session or self.session, concurrency, every
+            access,
+            self._tree.name,
+            session or self.session,
+            partial(self._act_on, access),
+            concurrency,
+            every,
         )
         recover = None if recover_every is None else partial(self.recover_every, recover_every)
         return Attending(self._factory.choose_system, settings, recover)
+
+    async def _act_on(self, access: StoreAccess, timer: Timer) -> bool:
+        """Have the effect of a timer begin. Returns True if the store no longer has the timer."""
+        if timer.kind == "reminder":
+            await Inbox(access, self._tree.name, timer.session_id).deliver(timer)
+            return True
+        checkpoint_id, waiting = timer.content
+        now = datetime.now(UTC)
+        targets = {one: default for one, deadline, default in waiting if deadline <= now}
+        answers = Answers(targets, None, checkpoint_id, sha256(timer.key.encode()).hexdigest()[:32])
+        run = self._answered(
+            checkpoint_id, answers, self._factory.context(None, None, None), detached=True
+        )
+        try:
+            await run.accepted()
+        except ResumeError:  # it was answered, or is gone
+            with suppress(WriteRefused):
+                await access.commit(None, timer.removal())
+            return True
+        return False  # the step that stores the answer removes it
 
     def override(
         self,

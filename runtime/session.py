@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Unpack, get_args
 from weakref import WeakSet
 
@@ -229,6 +230,7 @@ class Session(Generic[OutputT_co]):
         id: str | None = None,  # noqa: A002 -- the natural name
         when: Boundary = "safe_point",
         sender: str | None = None,
+        not_before: timedelta | datetime | None = None,
     ) -> Posted:
         """Store a message for the session, from any process. Returns when it is stored.
 
@@ -236,9 +238,10 @@ class Session(Generic[OutputT_co]):
         a turn, in a process that is `attending`. `when="turn_end"` leaves it to the next turn;
         `when="preempt"` ends the running turn at its next safe point. The same `id` with the same
         content is the same post. Posts of one `sender` are heard in the order in which they were
-        stored.
+        stored. A post with `not_before` is a reminder: its number is that of the moment at which
+        its time has come.
         """
-        return await self._inbox.post(message, id, when, sender)
+        return await self._inbox.post(message, id, when, sender, not_before)
 
     async def inbox(self) -> list[Post]:
         """Return the posts that no turn has heard, in order."""

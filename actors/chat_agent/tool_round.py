@@ -18,7 +18,7 @@ from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.agent.history import TRANSFER_TOOL
 from ...runtime.data.chat import Message, ToolCall
 from ...runtime.data.events import Action, AgentEvent, Exit, Interrupted, TransferToAgent
-from ...runtime.data.interrupt import InterruptContext
+from ...runtime.data.interrupt import InterruptContext, due_of
 from ...runtime.data.whole_reply import cut_off_calls, why_cut_off
 from ...runtime.errors import (
     AgentError,
@@ -318,6 +318,7 @@ class ToolRound:
                     call_state.address_step,
                     approval=pending.approval,
                     earlier=pending.earlier,
+                    due=due_of(pending.context),
                 )
             )
             return

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from ...runtime.codec.packing import register_type
 from ...runtime.data.chat import ToolCall
+from ...runtime.data.interrupt import Due
 from ...runtime.errors import ToolError
 from ...runtime.log import loggers
 from ...runtime.maybe_await import maybe_await
@@ -113,6 +115,18 @@ async def needs_approval(tool: Tool, context: ToolContext, call: ToolCall) -> bo
         return True
 
 
+def _due(tool: Tool, request: ApprovalRequest) -> Due | None:
+    """Return until when the approval is awaited, and the answer after that."""
+    if tool.approval_timeout is None:
+        return None
+    default = (
+        request.approve()
+        if tool.on_timeout == "approve"
+        else request.deny(f"nobody approved it within {tool.approval_timeout:g} s")
+    )
+    return Due(datetime.now(UTC) + timedelta(seconds=tool.approval_timeout), default)
+
+
 async def approved(context: ToolContext, tool: Tool, call: ToolCall) -> ToolCall:
     """Return the call as it may be made.
 
@@ -124,11 +138,12 @@ async def approved(context: ToolContext, tool: Tool, call: ToolCall) -> ToolCall
     call_state = call_state_of(context)
     if not call_state.was_approved and not await needs_approval(tool, context, call):
         return call
-    answer = call_state.approval(
+    request = (
         OriginalApprovalRequest(call.name, call.arguments, tool.origin)
         if tool.origin
         else ApprovalRequest(call.name, call.arguments)
     )
+    answer = call_state.approval(request, _due(tool, request))
     if answer is False or isinstance(answer, Deny):
         reason = answer.reason if isinstance(answer, Deny) else ""
         msg = f"the call of {call.name} was denied{f': {reason}' if reason else ''}"

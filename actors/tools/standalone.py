@@ -15,7 +15,7 @@ from ...runtime.agent.run_context import RunContext
 from ...runtime.agent.session_values import SessionValues
 from ...runtime.data.chat import ToolCall, new_id
 from ...runtime.data.events import Action, AgentEvent
-from ...runtime.data.interrupt import Answer, InterruptContext, Pending
+from ...runtime.data.interrupt import Answer, Due, InterruptContext, Pending
 from .tool_call_state import ToolCallState, ToolInterrupted
 from .tool_context import ToolContext
 
@@ -72,7 +72,8 @@ class _Door(ToolCallState):
     def idempotency_key(self) -> str:
         return f"{self.runtime.run.run_id}:{self.runtime.invocation.id}:{self.call.id}"
 
-    def interrupt(self, info: Any, state: Any) -> Any:
+    def interrupt(self, info: Any, state: Any, due: Due | None = None) -> Any:
+        del due  # nobody waits for an answer
         self.asked.append(info)
         if self.answers:
             return self.answers.pop(0)

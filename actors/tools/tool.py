@@ -16,6 +16,7 @@ from typing import (
     ClassVar,
     Final,
     Generic,
+    Literal,
     ParamSpec,
     Protocol,
     Self,
@@ -99,6 +100,8 @@ class Tool:
     strict: bool
     return_directly: bool
     needs_approval: Approval
+    approval_timeout: float | None
+    on_timeout: Literal["deny", "approve"]
     timeout: float | None
     retries: int
     retry_at_work: bool
@@ -117,6 +120,8 @@ class Tool:
         strict: bool = True,
         return_directly: bool = False,
         needs_approval: Approval = False,
+        approval_timeout: float | None = None,
+        on_timeout: Literal["deny", "approve"] = "deny",
         timeout: float | None = None,
         retries: int = 0,
         retry_at_work: bool = False,
@@ -138,6 +143,8 @@ class Tool:
         )
         own.update(
             needs_approval=needs_approval,
+            approval_timeout=approval_timeout,
+            on_timeout=on_timeout,
             timeout=timeout,
             retries=retries,
             retry_at_work=retry_at_work,
@@ -250,6 +257,8 @@ class _Settings(TypedDict, total=False):
     strict: bool
     return_directly: bool
     needs_approval: Approval
+    approval_timeout: float | None
+    on_timeout: Literal["deny", "approve"]
     timeout: float | None
     retries: int
     retry_at_work: bool
@@ -363,6 +372,8 @@ def tool(
     strict: bool = True,
     return_directly: bool = False,
     needs_approval: Approval = False,
+    approval_timeout: float | None = None,
+    on_timeout: Literal["deny", "approve"] = "deny",
     timeout: float | None = None,
     retries: int = 0,
     retry_at_work: bool = False,
@@ -472,6 +483,15 @@ def _check_options(made: Tool) -> None:
                 "call's data that return a ToolGuardrailFunctionOutput."
             )
             raise UsageError(msg)
+    if made.approval_timeout is not None and not made.approval_timeout > 0:
+        msg = (
+            f"tool {name}: approval_timeout must be a number of seconds above 0, got "
+            f"{made.approval_timeout}."
+        )
+        raise UsageError(msg)
+    if made.on_timeout not in ("deny", "approve"):
+        msg = f"tool {name}: on_timeout must be 'deny' or 'approve', got {made.on_timeout!r}."
+        raise UsageError(msg)
     if not isinstance(made.needs_approval, bool) and not callable(made.needs_approval):
         msg = (
             f"tool {name}: needs_approval must be a bool or a function, "

@@ -15,7 +15,7 @@ from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.codec.kept_values import stored_form
 from ...runtime.data.chat import ToolCall
 from ...runtime.data.events import Action, AgentEvent, CustomAction, Interrupted
-from ...runtime.data.interrupt import AddressStep, Answer, InterruptContext
+from ...runtime.data.interrupt import AddressStep, Answer, Due, InterruptContext
 from ...runtime.errors import CheckpointError, UsageError
 from .call_key import key_of
 
@@ -76,6 +76,7 @@ class ToolCallState:
         "_casts",
         "_over",
         "_room",
+        "_sleeps",
         "_used",
         "action",
         "answer",
@@ -99,6 +100,7 @@ class ToolCallState:
         )
         self._used: set[int] = set()  # the answers that this attempt has read
         self._casts = 0  # the number of agents it has called
+        self._sleeps = 0
 
     @property
     def address_step(self) -> AddressStep:
@@ -114,15 +116,20 @@ class ToolCallState:
         """Whether an approval of the call has been requested already."""
         return any(told[0] for told in self._answers)
 
-    def interrupt(self, info: Any, state: Any) -> Any:
+    def interrupt(self, info: Any, state: Any, due: Due | None = None) -> Any:
         """Return the next answer to an interrupt, or interrupt the run if there is none."""
-        return self._wait(info, state, approval=False)
+        return self._wait(info, state, due, approval=False)
 
-    def approval(self, info: object) -> object:
+    def approval(self, info: object, due: Due | None = None) -> object:
         """Return the answer to the approval request, or interrupt the run if there is none."""
-        return self._wait(info, None, approval=True)
+        return self._wait(info, None, due, approval=True)
 
-    def _wait(self, info: object, state: object, *, approval: bool) -> object:
+    def next_sleep(self) -> str:
+        """Return the name of the next sleep of this call."""
+        self._sleeps += 1
+        return f"sleep {self._sleeps}"
+
+    def _wait(self, info: object, state: object, due: Due | None, *, approval: bool) -> object:
         runtime, answers = self.runtime, self._answers
         asked = _form_of(info) if answers else None
         for number, (was_approval, data, *shown) in enumerate(answers):
@@ -143,6 +150,7 @@ class ToolCallState:
             self.address_step,
             approval=approval,
             earlier=answers,
+            due=due,
         )
         if runtime.is_own_thread():
             raise ToolInterrupted((note(),))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -14,7 +15,9 @@ from ...runtime.agent.options import tool_options
 from ...runtime.agent.run_context import RunContext
 from ...runtime.agent.session_values import SessionValues
 from ...runtime.data.events import Action, AgentEvent
+from ...runtime.data.interrupt import Due
 from ...runtime.data.run_path import names_of
+from ...runtime.errors import UsageError
 from .attempt import Attempt
 from .tool_call_state import ToolCallState
 
@@ -127,14 +130,36 @@ class ToolContext:
         answer = self._call_state.answer
         return answer is not None and answer.is_target
 
-    def interrupt(self, info: object = None, *, state: object = None) -> Any:
+    def interrupt(
+        self,
+        info: object = None,
+        *,
+        state: object = None,
+        deadline: timedelta | datetime | None = None,
+        default: object = None,
+    ) -> Any:
         """Interrupt the run here.
 
-        When the run is resumed, the tool is called again, and this method returns the answer.
+        When the run is resumed, the tool is called again, and this method returns the answer. If
+        nobody answers until `deadline`, a process that is `attending` resumes it with `default`.
 
         A tool may ask several questions: each call of this method returns its own answer.
         """
-        return self._call_state.interrupt(info, state)
+        return self._call_state.interrupt(info, state, Due.of("interrupt()", deadline, default))
+
+    async def sleep(self, duration: timedelta) -> None:
+        """Pause the run for that long. It uses no memory, and outlives its process.
+
+        A process that is `attending` resumes it; then the tool is called again, and this method
+        returns at once. An answer to the interrupt wakes it earlier.
+        """
+        if not isinstance(duration, timedelta):
+            msg = f"sleep(): duration must be a timedelta, got {duration!r:.80}."
+            raise UsageError(msg)
+        call_state = self._call_state
+        until: datetime = await self.step(call_state.next_sleep(), partial(_from_now, duration))
+        if datetime.now(UTC) < until:
+            call_state.interrupt(f"sleeps until {until.isoformat()}", None, Due(until, None))
 
     # --- cancellation ---
 
@@ -185,6 +210,10 @@ class ToolContext:
         return await self._attempt.in_thread(
             call_state.runtime, call_state.call.name, partial(function, *args, **kwargs)
         )
+
+
+async def _from_now(duration: timedelta) -> datetime:
+    return datetime.now(UTC) + duration
 
 
 def call_state_of(context: ToolContext) -> ToolCallState:

@@ -21,11 +21,12 @@ from ..actor.direct import OVER, deliver
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, MessageDelta
 from ..data.events import Action, AgentEvent, Interrupted, TransferToAgent
+from ..data.interrupt import due_of
 from ..data.outcome import CANCELLED, FINISHED, Outcome
 from ..errors import UsageError
 from ..log import loggers, work_as
 from .agent_runtime import ASKED_BEHIND, AgentRuntime
-from .context import AgentContext, ResumeInfo
+from .context import AgentContext, AgentSleeps, ResumeInfo
 from .hooks import call_hooks
 from .input_range import read_input
 from .invocation import AgentCall
@@ -115,6 +116,10 @@ class AgentActor(AgentRuntime):
                     break
             else:
                 exhausted = True
+        except AgentSleeps as sleeps:
+            exhausted = True
+            context = self.note_interrupt(sleeps.info, None, due=sleeps.due)
+            await self.emit(AgentEvent.of(action=Interrupted((context,))))
         finally:
             # Events after an exit, an interrupt or an error are ignored.
             if not exhausted:
@@ -140,7 +145,13 @@ class AgentActor(AgentRuntime):
             await self.emit(
                 AgentEvent.of(
                     action=Interrupted(
-                        (self.note_interrupt(answer.pending.context.info, answer.pending.state),)
+                        (
+                            self.note_interrupt(
+                                answer.pending.context.info,
+                                answer.pending.state,
+                                due=due_of(answer.pending.context),
+                            ),
+                        )
                     )
                 )
             )

@@ -21,7 +21,7 @@ from ..codec.packing import pack
 from ..data.agent_input import AgentInput
 from ..data.chat import MessageDelta
 from ..data.events import AgentEvent, TransferToAgent
-from ..data.interrupt import AddressStep, InterruptContext, Pending
+from ..data.interrupt import AddressStep, Due, InterruptContext, Pending
 from ..data.outcome import AtOnce, Outcome
 from ..data.run_path import Path
 from ..errors import ActorDeadError, CheckpointError, UsageError
@@ -213,13 +213,22 @@ class AgentRuntime(InnerActor):
         *,
         approval: bool = False,
         earlier: tuple[Any, ...] = (),
+        due: Due | None = None,
     ) -> InterruptContext:
         """Note that the agent, or one of its tool calls, waits for an answer."""
         if self.run.keeps:
             self.check_storable("interrupt(info=...)", info)
             self.check_storable("interrupt(state=...)", state)
+            if due is not None:
+                self.check_storable("interrupt(default=...)", due.default)
+        elif due is not None:
+            msg = (
+                f"agent {self.agent_name!r}: an interrupt with a deadline needs a store that keeps "
+                "the run until then. Give the Runner a store: store=SQLiteStore('runs.db')."
+            )
+            raise UsageError(msg, run=self.run.run_id, agent=self.agent_name)
         invocation = self.invocation
-        context = invocation.interrupted(info, self.run.checkpoint_id, tool)
+        context = invocation.interrupted(info, self.run.checkpoint_id, tool, due)
         if tool is None and invocation.transfer is not None:
             self.notes[ASKED_BEHIND] = True
         call_id = None if tool is None else tool.call_id

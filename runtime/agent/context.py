@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from ..data.agent_input import AgentInput
 from ..data.events import AgentEvent, Interrupted
+from ..data.interrupt import Due
 from ..data.outcome import Outcome
 from ..data.run_path import names_of
+from ..errors import UsageError
 from .agent_runtime import AgentRuntime
 from .options import agent_options
 from .run_context import RunContext
 from .session_values import SessionValues
 from .tree import Definition
 
-__all__ = ["AgentContext", "ResumeInfo", "runtime_of"]
+__all__ = ["AgentContext", "AgentSleeps", "ResumeInfo", "runtime_of"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,13 +43,27 @@ class ResumeInfo:
     """The info that was passed to the interrupt, if it was this agent's own."""
 
 
+class AgentSleeps(BaseException):
+    """A custom agent pauses its run. Its actor shows the interrupt."""
+
+    def __init__(self, info: str, due: Due) -> None:
+        super().__init__(info)
+        self.info = info
+        self.due = due
+
+
+async def _from_now(duration: timedelta) -> datetime:
+    return datetime.now(UTC) + duration
+
+
 class AgentContext:
     """One invocation of an agent, from the agent's side."""
 
-    __slots__ = ("_runtime", "resume")
+    __slots__ = ("_runtime", "_sleeps", "resume")
 
     def __init__(self, runtime: AgentRuntime) -> None:
         self._runtime = runtime
+        self._sleeps = 0
         self.resume: ResumeInfo | None = None
         """Set when the agent resumes after an interrupt, its own or one of an agent that it called.
         """
@@ -114,12 +132,39 @@ class AgentContext:
 
     # --- operations ---
 
-    def interrupt(self, info: object = None, *, state: object = None) -> AgentEvent:
+    def interrupt(
+        self,
+        info: object = None,
+        *,
+        state: object = None,
+        deadline: timedelta | datetime | None = None,
+        default: object = None,
+    ) -> AgentEvent:
         """Return the event that pauses the run here until it is answered.
 
-        Yield it, then return from the generator.
+        Yield it, then return from the generator. If nobody answers until `deadline`, a process that
+        is `attending` continues the run with `default`.
         """
-        return AgentEvent.of(action=Interrupted((self._runtime.note_interrupt(info, state),)))
+        due = Due.of("interrupt()", deadline, default)
+        return AgentEvent.of(
+            action=Interrupted((self._runtime.note_interrupt(info, state, due=due),))
+        )
+
+    async def sleep(self, duration: timedelta) -> None:
+        """Pause the run for that long. It uses no memory, and outlives its process.
+
+        A process that is `attending` resumes it; then `run` is called again, and this method
+        returns at once. An answer to the interrupt wakes it earlier.
+        """
+        if not isinstance(duration, timedelta):
+            msg = f"sleep(): duration must be a timedelta, got {duration!r:.80}."
+            raise UsageError(msg)
+        self._sleeps += 1
+        until: datetime = await self.step(f"sleep {self._sleeps}", partial(_from_now, duration))
+        info = f"sleeps until {until.isoformat()}"
+        woken = self.resume is not None and self.resume.is_target and self.resume.info == info
+        if datetime.now(UTC) < until and not woken:
+            raise AgentSleeps(info, Due(until, None))
 
     async def cast(self, agent: Definition, input: AgentInput | None = None) -> Outcome:  # noqa: A002 -- the contract's
         """Run another agent as a child of this one, and return its outcome.

@@ -23,7 +23,7 @@ from ..codec.packing import pack
 from ..data.agent_input import AgentInput
 from ..data.chat import Message, new_id
 from ..data.checkpoint_id import new_interrupt_id
-from ..data.interrupt import Address, AddressStep, Answer, InterruptContext, Pending
+from ..data.interrupt import Address, AddressStep, Answer, Due, InterruptContext, Pending
 from ..data.outcome import Outcome
 from ..data.run_path import Path, extended, names_of
 from ..errors import ActorDeadError, CheckpointError
@@ -364,18 +364,30 @@ class Invocation:
         return (*self.agent_call.address, *(AddressStep("agent", name) for name in self.names))
 
     def interrupted(
-        self, info: Any, checkpoint_id: str | None, tool: AddressStep | None = None
+        self,
+        info: Any,
+        checkpoint_id: str | None,
+        tool: AddressStep | None = None,
+        due: Due | None = None,
     ) -> InterruptContext:
         """Return the context of an interrupt of this agent or its tool call, with its parents."""
+        deadline, default = due or (None, None)
         if tool is not None:
             return InterruptContext(
                 new_interrupt_id(checkpoint_id),
                 (*self.address, tool),
                 info,
                 parent=self.as_enclosing(),
+                deadline=deadline,
+                default=default,
             )
         return InterruptContext(
-            new_interrupt_id(checkpoint_id), self.address, info, parent=self._around()
+            new_interrupt_id(checkpoint_id),
+            self.address,
+            info,
+            parent=self._around(),
+            deadline=deadline,
+            default=default,
         )
 
     def as_enclosing(self) -> InterruptContext:

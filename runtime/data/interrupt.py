@@ -6,11 +6,57 @@ time the run gets there. Nothing here refers to a running actor.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, NamedTuple, TypeAlias
 
+from ..errors import UsageError
 from .value import Value
 
-__all__ = ["Address", "AddressStep", "Answer", "InterruptContext", "Pending"]
+__all__ = [
+    "Address",
+    "AddressStep",
+    "Answer",
+    "Due",
+    "InterruptContext",
+    "Pending",
+    "due_of",
+    "point_in_time",
+]
+
+
+class Due(NamedTuple):
+    """The time until which an answer is awaited, and the answer after that."""
+
+    at: datetime
+    default: Any
+
+    @classmethod
+    def of(
+        cls, call: str, deadline: timedelta | datetime | None, default: object = None
+    ) -> Due | None:
+        """Return the deadline of an interrupt. Raises `UsageError` if it is not valid."""
+        if deadline is None:
+            if default is not None:
+                msg = f"{call}: default needs a deadline, after which it is the answer. Pass both."
+                raise UsageError(msg)
+            return None
+        return cls(point_in_time(call, "deadline", deadline), default)
+
+
+def point_in_time(call: str, name: str, given: object) -> datetime:
+    """Return a point in time, which may be passed as the time from now."""
+    if isinstance(given, timedelta):
+        return datetime.now(UTC) + given
+    if isinstance(given, datetime) and given.tzinfo is not None:
+        return given
+    if isinstance(given, datetime):
+        msg = (
+            f"{call}: {name} must be a datetime with a time zone, got {given!r}. Write "
+            "datetime.now(UTC) + ..., or pass a timedelta."
+        )
+        raise UsageError(msg)
+    msg = f"{call}: {name} must be a timedelta, or a datetime with a time zone, got {given!r:.80}."
+    raise UsageError(msg)
 
 
 class AddressStep(Value, frozen=True, gc=False):
@@ -42,6 +88,14 @@ class InterruptContext(Value, frozen=True):
     info: Any = None
     is_root_cause: bool = True
     parent: InterruptContext | None = None
+    deadline: datetime | None = None
+    """The time at which it is answered with `default`, if nobody has answered it until then."""
+    default: Any = None
+
+
+def due_of(context: InterruptContext) -> Due | None:
+    """Return the deadline of an interrupt that keeps waiting."""
+    return None if context.deadline is None else Due(context.deadline, context.default)
 
 
 class Pending(Value, frozen=True):

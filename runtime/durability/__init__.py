@@ -17,6 +17,7 @@ A step is never shown before it is written. Each module imports only from those 
                     runs between stores
     store_access    a store as runs use it: actionable errors, and fallbacks for stores without
                     owners
+    timers          what has to happen at some time, in whichever process attends
     lease           the right to write for a run or a turn, and its loss
     wanted          requests of other processes for runs and turns of this one
     leases          the queue for leases within a system, and their renewal

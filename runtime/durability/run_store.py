@@ -36,6 +36,7 @@ from .saves.long_history import Segments
 from .saves.save_slot import SAVES_SECONDS, SaveSlot
 from .store_access import StoreAccess
 from .store_keys import answered_key, answered_prefix, journal_key
+from .timers import Timer, deadline_timer
 from .unfinished_run import UnfinishedRun, lost_text
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ..agent.run_messages import CancelRun
     from ..agent.run_state import RunState
     from ..clock import Clock
+    from ..data.interrupt import InterruptContext
     from ..telemetry.run_telemetry import RunTelemetry
 
 __all__ = ["RunStore"]
@@ -347,6 +349,7 @@ class RunStore:
             if content.get("open"):
                 self.row.opened(self.clock)
             self._answer = AnswerMark(content["run"], number, self.answer_id)
+            self._answer.has_timer = bool(content.get("timer"))
             self.leaves_unfinished(unfinished=bool(content.get("open")))
             return await self._image_of(content)
         if found.number is None:
@@ -491,6 +494,7 @@ class RunStore:
             if is_last and await self.access.get(answered_key(self.run_id, number)) is None:
                 # That resume was lost before its first step; from now on its answer is binding.
                 self._answer = AnswerMark(self.run_id, number)
+                self._answer.has_timer = bool(last is not None and last.get("timer"))
         elif kind is not None:
             return None
         return image
@@ -621,10 +625,15 @@ class RunStore:
             content |= self.row.kept_with_saves()
             number = (self._slot.number or 0) + 1
             row = self.row.entry(state, RunStatus(kind), end, save=number, is_open=is_open)
+            timer = self._timer(state, number, end.result.interrupts) if is_over else None
+            if timer is not None:
+                content["timer"] = True
+            timers = [] if timer is None else [timer.entry()]
             checkpoint, writes = self._slot.save(self.run_id, self.row.run.agent, content)
             try:
                 heard = self._heard(state)
-                await self._write([*self._answered(), *steps, *writes, *kept, row, *heard], ending)
+                written = [*self._answered(), *steps, *writes, *kept, row, *timers, *heard]
+                await self._write(written, ending)
                 self._note_heard(state, heard)
                 break
             except WriteRefused as refused:
@@ -641,6 +650,18 @@ class RunStore:
         elif is_over:
             self.row.is_open = False
             await self.give_back()
+
+    def _timer(
+        self, state: RunState, number: int, contexts: Sequence[InterruptContext]
+    ) -> Timer | None:
+        run = self.row.run
+        session_id = state.context.session_id
+        timer = deadline_timer(
+            self.run_id, run.agent, session_id, number, self.checkpoint_id, contexts
+        )
+        if timer is not None:
+            self.access.require_list("interrupt(deadline=...)")
+        return timer
 
     # --- the end ---
 

@@ -17,16 +17,21 @@ __all__ = [
     "cluster_host_key",
     "cluster_prefix",
     "cluster_underlay_key",
+    "deadline_key",
     "history_key",
     "inbox_key",
     "inbox_prefix",
     "journal_key",
+    "occurrence_key",
     "open_key",
     "open_prefix",
     "post_ids_key",
     "post_key",
     "posted_key",
     "preempt_key",
+    "reminder_key",
+    "schedule_key",
+    "schedule_prefix",
     "session_key",
     "stop_key",
     "stop_prefix",
@@ -157,6 +162,31 @@ def post_ids_key(agent_name: str, target: str) -> str:
 def arrivals_key(agent_name: str) -> str:
     """Return the key that each post to a session or run of that agent changes."""
     return f"{RESERVED}arrivals:{agent_name}"
+
+
+def deadline_key(run_id: str, number: int) -> str:
+    """Return the id of the timer for the interrupts of that save of the run."""
+    return f"{RESERVED}deadline:{run_id}@{number}"
+
+
+def reminder_key(agent_name: str, target: str, number: int) -> str:
+    """Return the id of the timer for a post that must not be heard before some time."""
+    return f"{RESERVED}reminder:{len(agent_name)}:{agent_name}:{len(target)}:{target}:{number}"
+
+
+def schedule_key(agent_name: str, name: str) -> str:
+    """Return the key whose value is a schedule of an agent."""
+    return f"{schedule_prefix(agent_name)}{name}"
+
+
+def schedule_prefix(agent_name: str) -> str:
+    """Return the key prefix of an agent's schedules. The rest is the name."""
+    return f"{RESERVED}schedule:{len(agent_name)}:{agent_name}:"
+
+
+def occurrence_key(agent_name: str, name: str, occurrence: str) -> str:
+    """Return the id of the timer for the next occurrence of a schedule."""
+    return f"{RESERVED}occurrence:{len(agent_name)}:{agent_name}:{len(name)}:{name}:{occurrence}"
 
 
 def stop_prefix(owner: str) -> str:

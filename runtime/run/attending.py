@@ -7,7 +7,7 @@ The claim of the session's turn decides which of several attending processes sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 from ..actor.actor import Actor
 from ..backoff import jittered
 from ..durability.store_keys import arrivals_key, inbox_key, inbox_prefix, target_of
+from ..durability.timers import due_timers
 from ..errors import ActorDeadError, SessionBusy, UsageError
 from ..log import loggers
 from ..sessions.inbox import listen_for_posts
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..actor.ref import ActorRef
     from ..clock import Timer
     from ..durability.store_access import StoreAccess
+    from ..durability.timers import Timer as StoredTimer
     from .recovery_loop import RecoveryLoop
     from .run import Run
 
@@ -51,6 +53,8 @@ class AttendingSettings(NamedTuple):
     agent_name: str
     session: Callable[[str], HearingSession]
     """Opens the session of a post, with its options."""
+    act: Callable[[StoredTimer], Awaitable[bool]]
+    """Has the effect of a timer begin. Returns True if the timer is removed from the store."""
     concurrency: int
     seconds: float
     """Seconds between two looks at the store, if it reports nothing."""
@@ -150,6 +154,8 @@ class _Attendant(Actor):
         self._waiting: dict[str, None] = {}  # sessions that wait for one of these to end
         self._settling: dict[str, tuple[str, Timer]] = {}  # with the last post seen
         self._timer: Timer | None = None
+        # Timers whose effect has begun here, until what it began has removed them from the store.
+        self._begun: set[str] = set()
         self._ends: list[Callable[[], object]] = []
         self._is_asked = False  # whether a look at all inboxes is in the mailbox
 
@@ -210,6 +216,7 @@ class _Attendant(Actor):
 
     async def _look_at_all(self) -> None:
         self._is_asked = False
+        await self._look_at_timers()
         name = self._settings.agent_name
         last: dict[str, str] = {}  # the last post of each session
         for key in await self._settings.access.keys(inbox_prefix(name)):
@@ -218,6 +225,22 @@ class _Attendant(Actor):
                 last[target.removeprefix(_SESSION)] = key
         for session_id, key in last.items():
             self._consider(session_id, key)
+
+    async def _look_at_timers(self) -> None:
+        """Act on the timers that are due. One that cannot be acted on stays for the next look."""
+        settings = self._settings
+        if not settings.access.lists_runs:
+            return
+        due = await due_timers(settings.access, settings.agent_name)
+        self._begun &= {timer.key for timer in due}  # the others are gone from the store
+        for timer in due:
+            if timer.key in self._begun:
+                continue
+            try:
+                if not await settings.act(timer):
+                    self._begun.add(timer.key)
+            except Exception as error:  # noqa: BLE001 -- the store may answer next time
+                loggers.run.warning("Timer %r is tried again: %s", timer.key, error)
 
     async def _look(self, session_id: str) -> None:
         """Look at one inbox."""

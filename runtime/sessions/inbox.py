@@ -10,7 +10,7 @@ it delivers nothing. No step needs another protocol than the store's claims.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from threading import Lock
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from ..codec.packing import pack, unpack
 from ..data.chat import Message, new_id
+from ..data.interrupt import point_in_time
 from ..data.posts import BOUNDARIES, Boundary, Post, Posted
 from ..durability.store_keys import (
     arrivals_key,
@@ -27,10 +28,13 @@ from ..durability.store_keys import (
     post_ids_key,
     post_key,
     posted_key,
+    reminder_key,
     session_key,
     target_of,
 )
+from ..durability.timers import Timer, timers_of
 from ..errors import CheckpointError, InboxFull, RunLost, StoreError, UsageError, WriteRefused
+from ..stores.run_entries import DropEntry
 from ..stores.writes import Expect, Put, Remove, Write
 from ..tasks import all_at_once
 
@@ -109,9 +113,13 @@ class Inbox:
         post_id: str | None = None,
         when: Boundary = "safe_point",
         sender: str | None = None,
+        not_before: timedelta | datetime | None = None,
     ) -> Posted:
         """Store a post, once. Returns when it is stored."""
         message, content = _checked(message, post_id, when, sender)
+        at = None if not_before is None else point_in_time("post()", "not_before", not_before)
+        if at is not None:
+            self._access.require_list("post(not_before=...)")
         mark = sha256(content).digest()
         for _ in range(_ATTEMPTS):
             known, last, pending = await self._look(post_id)
@@ -124,13 +132,8 @@ class Inbox:
                 )
                 raise InboxFull(msg)
             number = (0 if last is None else int(unpack(last))) + 1
-            post = Post(post_id or new_id(), number, message, when, None, sender, datetime.now(UTC))
-            writes: list[Write] = [
-                Expect(self._number_key, last),
-                Put(self._number_key, pack(number)),
-                Put(self.key_of(number), _packed(post, None)),
-                Put(arrivals_key(self._agent), pack(post.id)),
-            ]
+            post = Post(post_id or new_id(), number, message, when, at, sender, datetime.now(UTC))
+            writes = self._writes(post, last)
             if post_id is not None:
                 key = self._id_key(post_id)
                 writes += [Expect(key), Put(key, pack([mark, number, sender]))]
@@ -146,9 +149,56 @@ class Inbox:
         )
         raise StoreError(msg)
 
+    def _writes(self, post: Post, last: bytes | None) -> list[Write]:
+        """Return the writes that store a post, if `last` is still the last number."""
+        taken: list[Write] = [Expect(self._number_key, last), Put(self._number_key, pack(post.seq))]
+        if post.not_before is not None:
+            return [*taken, self._timer(post).entry()]
+        return [
+            *taken,
+            Put(self.key_of(post.seq), _packed(post, None)),
+            Put(arrivals_key(self._agent), pack(post.id)),
+        ]
+
+    def _timer(self, post: Post) -> Timer:
+        """Return the timer of a post that must not be heard yet."""
+        assert post.not_before is not None
+        content = [post.id, post.seq, post.message, post.when, post.sender, post.posted_at]
+        key = reminder_key(self._agent, self.target, post.seq)
+        return Timer(key, "reminder", self._agent, self.session_id, post.not_before, content)
+
+    async def deliver(self, timer: Timer) -> bool:
+        """Move a post whose time has come into the inbox, with the next number.
+
+        Returns False if it was withdrawn, or another process has moved it.
+        """
+        post_id, _, message, when, sender, posted_at = timer.content
+        for _ in range(_ATTEMPTS):
+            last = await self._access.get(self._number_key)
+            number = (0 if last is None else int(unpack(last))) + 1
+            post = Post(post_id, number, message, when, None, sender, posted_at)
+            try:
+                await self._access.commit(None, [*timer.removal(), *self._writes(post, last)])
+            except WriteRefused as refused:
+                if refused.key == timer.key:
+                    return False
+                continue
+            _known_posts_of(self._access).arrived(self._agent, self.target)
+            return True
+        return False
+
     async def pending(self) -> list[Post]:
-        """Return the posts that nobody has heard, in order."""
-        return [stored.post for stored in await self.stored()]
+        """Return the posts that nobody has heard, in order, and then those whose time comes."""
+        return [
+            *(stored.post for stored in await self.stored()),
+            *(post_of(timer) for timer in await self._reminders()),
+        ]
+
+    async def _reminders(self) -> list[Timer]:
+        if self.session_id is None or not self._access.lists_runs:
+            return []
+        timers = await timers_of(self._access, self._agent, self.session_id)
+        return [timer for timer in timers if timer.kind == "reminder"]
 
     async def withdraw(self, post_id: str) -> bool:
         """Remove a post. Returns False if it was heard, or is being heard."""
@@ -164,6 +214,13 @@ class Inbox:
             except WriteRefused:
                 return False
             return True
+        for timer in await self._reminders():
+            if timer.content[0] == post_id:
+                try:
+                    await self._access.commit(None, timer.removal())
+                except WriteRefused:
+                    return False
+                return True
         return False
 
     def turn_is_free(self) -> None:
@@ -195,8 +252,8 @@ class Inbox:
             _read(key, value) for key, value in zip(keys, values, strict=True) if value is not None
         ]
 
-    async def all_keys(self) -> list[str]:
-        """Return the keys of everything in the store that belongs to this inbox."""
+    async def removal(self) -> list[Write]:
+        """Return the writes that remove everything of this inbox."""
         found: list[list[str]] = list(
             await all_at_once(
                 [
@@ -206,7 +263,8 @@ class Inbox:
                 "the store",
             )
         )
-        return [*found[0], *found[1], self._number_key]
+        timers = [DropEntry(timer.key) for timer in await self._reminders()]
+        return [*map(Remove, (*found[0], *found[1], self._number_key)), *timers]
 
     async def _look(self, post_id: str | None) -> tuple[bytes | None, bytes | None, Sequence[str]]:
         """Return what the store knows of that id, the last number, and the pending posts."""
@@ -261,6 +319,12 @@ class Inbox:
 
     def _id_key(self, post_id: str) -> str:
         return post_ids_key(self._agent, self.target) + post_id
+
+
+def post_of(timer: Timer) -> Post:
+    """Return the post of a timer."""
+    post_id, number, message, when, sender, posted_at = timer.content
+    return Post(post_id, number, message, when, timer.at, sender, posted_at)
 
 
 class HeardPosts:

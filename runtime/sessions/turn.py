@@ -326,8 +326,8 @@ class Turn:
             known_sessions_of(system).take(self._access, self.session_id)
             if also is not None:
                 await also()
-            posts = [] if self._inbox is None else await self._inbox.all_keys()
-            await self._lease.commit([Remove(key) for key in (self._lease.key, *posts)])
+            posts = [] if self._inbox is None else await self._inbox.removal()
+            await self._lease.commit([Remove(self._lease.key), *posts])
         finally:
             await self.release()
 

@@ -15,6 +15,7 @@ from ..errors import UsageError
 __all__ = [
     "NUMBERS",
     "TEXTS",
+    "TIMER",
     "DropEntry",
     "ExpectEntry",
     "RunEntry",
@@ -25,6 +26,8 @@ __all__ = [
     "texts_of",
 ]
 
+TIMER: Final = "timer"
+"""The status of a row that is no run: something has to happen at the time of its start."""
 TEXTS: Final = ("agent", "session", "status", "claim", "checkpoint", "last_agent", "error")
 """The columns of an entry that are texts, but for its key and labels."""
 NUMBERS: Final = (

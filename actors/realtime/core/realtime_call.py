@@ -19,6 +19,7 @@ from ....runtime.clock import Clock
 from ....runtime.data.agent_input import AgentInput
 from ....runtime.data.chat import ToolCall
 from ....runtime.data.events import AgentEvent
+from ....runtime.data.interrupt import Due
 from ....runtime.data.outcome import Outcome
 from ....runtime.errors import ToolError
 from ....runtime.runner import Runner
@@ -118,7 +119,7 @@ class _RealtimeCallState(ToolCallState):
         """
         return f"{self.runtime.run.run_id}:{self.runtime.invocation.id}:{self.call.id}"
 
-    def interrupt(self, info: Any, state: Any) -> NoReturn:
+    def interrupt(self, info: Any, state: Any, due: Due | None = None) -> NoReturn:
         msg = (
             f"tool {self.call.name!r} interrupted during its call, which a realtime "
             "session cannot wait for. Use @tool(needs_approval=...), which asks before "

@@ -16,7 +16,7 @@ import msgpack  # type: ignore[import-untyped]  # it has no stubs
 from ...data.run_result import RunStatus
 from ...errors import StoreError, UsageError, WriteRefused
 from ...stores.marks import HELD, MARKS
-from ...stores.run_entries import NUMBERS, TEXTS, RunEntry, RunQuery, numbers_of, texts_of
+from ...stores.run_entries import NUMBERS, TEXTS, TIMER, RunEntry, RunQuery, numbers_of, texts_of
 from ...stores.writes import Append, Expect, Put, Write
 from ..store_keys import PREEMPT, RESERVED
 
@@ -129,7 +129,7 @@ async def _entries(store: ListsRuns) -> AsyncIterator[RunEntry]:
     after: str | None = None
     while True:
         page = await store.run_entries(
-            RunQuery(tuple(status.value for status in RunStatus), limit=_PAGE, after=after)
+            RunQuery((*(one.value for one in RunStatus), TIMER), limit=_PAGE, after=after)
         )
         for entry in page:
             yield entry

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from ...stores.run_entries import DropEntry
 from ...stores.writes import Expect, Put, Write
-from ..store_keys import answered_key, answered_prefix
+from ..store_keys import answered_key, answered_prefix, deadline_key
 from .save_slot import SAVES_SECONDS
 
 __all__ = ["AnswerMark", "AnswerPhase"]
@@ -31,10 +32,12 @@ class AnswerPhase(IntEnum):
 class AnswerMark:
     """The answer with which a run continues."""
 
-    __slots__ = ("_id_key", "key", "phase")
+    __slots__ = ("_id_key", "_timer", "has_timer", "key", "phase")
 
     def __init__(self, run_id: str, number: int, answer_id: str | None = None) -> None:
         self.key = answered_key(run_id, number)
+        self._timer = deadline_key(run_id, number)
+        self.has_timer = False  # whether the interrupts of that save have a deadline
         self._id_key = None if answer_id is None else answered_prefix(run_id) + answer_id
         self.phase = AnswerPhase.FOUND
 
@@ -55,7 +58,8 @@ class AnswerMark:
         if not self.is_due:
             return []
         named = [] if self._id_key is None else [Put(self._id_key, b"\x01", SAVES_SECONDS)]
-        return [Expect(self.key), Put(self.key, b"\x01"), *named]
+        timer = [DropEntry(self._timer)] if self.has_timer else []
+        return [Expect(self.key), Put(self.key, b"\x01"), *named, *timer]
 
     def written(self) -> None:
         if self.is_due:

@@ -20,6 +20,7 @@ from ...durability.store_keys import (
     answered_by_key,
     answered_key,
     answered_prefix,
+    deadline_key,
     history_key,
     journal_key,
     open_key,
@@ -117,8 +118,8 @@ async def forget_session(
     inbox = Inbox(access, agent_name, session_id)
     if await access.is_held():
         await forget_runs()
-        keys = (session_key(session_id), preempt_key(session_id), *await inbox.all_keys())
-        await access.commit(None, [Remove(key) for key in keys])
+        keys = (session_key(session_id), preempt_key(session_id))
+        await access.commit(None, [*map(Remove, keys), *await inbox.removal()])
     else:
         turn = Turn(access, session_id, "queue", None, inbox=inbox)
         await turn.forget_all(system, forget_runs)
@@ -139,8 +140,14 @@ async def _removal(
     ):
         msg = f"forget({run_id!r}): the store has no run with this id of agent {agent!r}."
         raise CheckpointNotFound(msg, run=run_id)
+    timers = [
+        DropEntry(deadline_key(run_id, number))
+        for number in range(1, len(saves) + 1)
+        if access.lists_runs
+    ]
     return [
         *(Remove(key) for key in (*saves, *keys)),
+        *timers,
         DropEntry(run_id, open_key(agent, run_id)),
     ]
 

@@ -98,7 +98,7 @@ ENTRY_TABLES: Final = (
         nullif({as_text}(r.error), '') AS error
     FROM {runs} AS r LEFT JOIN {claims} AS c ON c.key = r.claim
     LEFT JOIN {owners} AS o ON o.owner = c.owner AND o.until > clock_timestamp()
-    WHERE r.expires IS NULL OR r.expires > clock_timestamp()""",
+    WHERE r.status <> 'timer' AND (r.expires IS NULL OR r.expires > clock_timestamp())""",
     """CREATE VIEW {label_list} AS SELECT
         {as_text}(r.run) AS run,
         {as_text}(substring(l.label FROM 1 FOR position('\\x00'::bytea IN l.label) - 1)) AS name,

@@ -77,7 +77,7 @@ SCHEMA: Final = (
         nullif(CAST(last_agent AS TEXT), '') AS last_agent,
         nullif(CAST(error AS TEXT), '') AS error
     FROM runs LEFT JOIN claims ON claims.key = runs.claim LEFT JOIN owners ON owners.name = claims.owner
-    WHERE expires IS NULL OR expires > (julianday('now') - 2440587.5) * 86400.0""",
+    WHERE status <> x'74696d6572' AND (expires IS NULL OR expires > (julianday('now') - 2440587.5) * 86400.0)""",
     """CREATE VIEW label_list AS SELECT
         CAST(run AS TEXT) AS run,
         CAST(substr(label, 1, instr(label, x'00') - 1) AS TEXT) AS name,

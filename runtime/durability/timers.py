@@ -1,0 +1,120 @@
+"""Timers in a store: what has to happen at some time, in whichever process is attending then.
+
+A timer is a row among those of the runs, with the status "timer" and the time as its start, so that
+a store with a million of them finds the due ones at once. Whoever makes the effect of a timer
+happen removes the row in the same step, so the effect happens once. An effect that starts something
+with an id of its own may be tried again instead, until the row is removed.
+
+A timer holds what is needed to act on it, and no reference to a process.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from time import time
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from ..codec.packing import pack, unpack
+from ..data.interrupt import InterruptContext
+from ..errors import CheckpointError
+from ..stores.run_entries import TIMER, DropEntry, ExpectEntry, RunEntry, RunQuery
+from ..stores.writes import Write
+from .run_labels import session_text
+from .store_keys import deadline_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .store_access import StoreAccess
+
+__all__ = ["Timer", "TimerKind", "deadline_timer", "due_timers", "timers_of"]
+
+_FORMAT: Final = 1
+_AT_ONCE: Final = 200
+
+TimerKind: TypeAlias = Literal["deadline", "reminder", "occurrence"]
+
+
+class Timer(NamedTuple):
+    """One timer."""
+
+    key: str
+    kind: TimerKind
+    agent_name: str
+    session_id: str | None
+    at: datetime
+    content: Any
+    """What the kind needs: plain data, and registered types."""
+    row: RunEntry | None = None
+    """The row, if it was read from the store."""
+
+    def entry(self) -> RunEntry:
+        """Return the row."""
+        now = int(time() * 1e6)
+        return RunEntry(
+            self.key,
+            self.agent_name,
+            "" if self.session_id is None else session_text(self.session_id),
+            TIMER,
+            _microseconds(self.at),
+            (),
+            pack([_FORMAT, self.kind, self.session_id, self.content]),
+            updated=now,
+        )
+
+    def removal(self) -> list[Write]:
+        """Return the writes that remove the timer, once: they are refused if it is gone."""
+        return [ExpectEntry(self.key, "", self.row), DropEntry(self.key)]
+
+
+def deadline_timer(
+    run_id: str,
+    agent_name: str,
+    session_id: str | None,
+    number: int,
+    checkpoint_id: str,
+    contexts: Sequence[InterruptContext],
+) -> Timer | None:
+    """Return the timer for the interrupts of a save; None if none of them has a deadline."""
+    found = [context for context in contexts if context.deadline is not None]
+    if not found:
+        return None
+    return Timer(
+        deadline_key(run_id, number),
+        "deadline",
+        agent_name,
+        session_id,
+        min(context.deadline for context in found if context.deadline is not None),
+        [checkpoint_id, [[one.id, one.deadline, one.default] for one in found]],
+    )
+
+
+async def due_timers(access: StoreAccess, agent_name: str) -> list[Timer]:
+    """Return timers of that agent that are due: the first ones first, and at most some hundreds."""
+    query = RunQuery(
+        (TIMER,), agent_name, until=_microseconds(datetime.now(UTC)) + 1, limit=_AT_ONCE
+    )
+    return [_read(row) for row in reversed(await access.run_entries(query))]
+
+
+async def timers_of(access: StoreAccess, agent_name: str, session_id: str) -> list[Timer]:
+    """Return the timers of a session, the first ones first."""
+    query = RunQuery((TIMER,), agent_name, session=session_text(session_id), limit=10_000)
+    return [_read(row) for row in reversed(await access.run_entries(query))]
+
+
+def _read(row: RunEntry) -> Timer:
+    try:
+        form, kind, session_id, content = unpack(row.value)
+    except (TypeError, ValueError) as problem:
+        msg = f"the stored timer {row.key!r} is damaged: {problem}."
+        raise CheckpointError(msg) from problem
+    if form != _FORMAT:
+        msg = f"the stored timer {row.key!r} was written by a newer version of offbook. Update it."
+        raise CheckpointError(msg)
+    at = datetime.fromtimestamp(row.started / 1e6, UTC)
+    return Timer(row.key, kind, row.agent, session_id, at, content, row)
+
+
+def _microseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1e6)
