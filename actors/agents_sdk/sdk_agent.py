@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 import agents
-from agents import RunConfig, RunHooks, RunResult, RunState
+from agents import RunConfig, RunHooks, RunResult, RunState, _debug
 from agents.result import RunResultStreaming
 from agents.run import DEFAULT_MAX_TURNS, AgentRunner
 
@@ -21,7 +21,7 @@ from ...runtime.agent.context import AgentContext, runtime_of
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.events import AgentEvent, Interrupted
 from ...runtime.data.interrupt import AddressStep
-from ...runtime.errors import CheckpointError, UsageError
+from ...runtime.errors import CheckpointError, UsageError, keep_from_logs
 from ...runtime.tasks import start_task
 from ..agent import Agent, AgentOptions
 from ..tools.approval import ApprovalRequest, Approve, Deny
@@ -42,6 +42,10 @@ __all__ = ["RESULT", "LiveCall", "SdkAgent", "decisions_of", "stored_input"]
 INPUT: Final = "offbook.agents_sdk.input"
 RESULT: Final = "offbook.agents_sdk.result"
 RERUN: Final = "rerun_from_here"
+_NOT_LOGGED: Final = (
+    "not logged, because it may contain data (OPENAI_AGENTS_DONT_LOG_MODEL_DATA=0 with "
+    "OPENAI_AGENTS_DONT_LOG_TOOL_DATA=0 logs it)"
+)
 SdkResult: TypeAlias = RunResult | RunResultStreaming
 _STORED_OPTIONS: Final = (
     "max_turns",
@@ -130,6 +134,9 @@ class SdkAgent(Agent):
             waiting = [context.interrupt({"error": str(error), **details})]
         except BaseException as error:
             call.error = error
+            silent = _debug.DONT_LOG_MODEL_DATA or _debug.DONT_LOG_TOOL_DATA
+            if silent and not isinstance(error, CheckpointError | UsageError):
+                keep_from_logs(error, _NOT_LOGGED)
             raise
         finally:
             recording.give_up(

@@ -65,6 +65,8 @@ PRIVATE: Final = (
     "agents.run_internal.tool_actions.CustomToolAction.execute",
     "agents.run_internal.tool_actions.ApplyPatchAction.execute",
     "agents.tool._FunctionToolInvocationResult",
+    "agents._debug.DONT_LOG_MODEL_DATA",
+    "agents._debug.DONT_LOG_TOOL_DATA",
 )
 
 

@@ -132,6 +132,45 @@ def test_a_failed_run_that_is_asked_for_again_raises_the_sdks_exception(run):
     run(main())
 
 
+class Abort(BaseException):
+    """No `Exception`: the actor crashes on it."""
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("error", [LookupError, Abort])
+@pytest.mark.parametrize("switch", ["DONT_LOG_MODEL_DATA", "DONT_LOG_TOOL_DATA", None])
+def test_the_log_has_no_data_of_a_failed_run_that_the_sdk_is_not_to_log(
+    run, caplog, monkeypatch, switch, error, streamed
+):
+    for name in ("DONT_LOG_MODEL_DATA", "DONT_LOG_TOOL_DATA"):
+        monkeypatch.setattr(f"agents._debug.{name}", name == switch)
+    caplog.set_level("DEBUG", logger="offbook")
+
+    class Failing(ScriptedModel):
+        async def get_response(self, *args, **kwargs):
+            raise error("card 4711")
+
+        async def stream_response(self, *args, **kwargs):
+            raise error("card 4711")
+            yield
+
+    async def main():
+        store, agent = MemoryStore(), Agent(name="A", model=Failing())
+        with pytest.raises(error, match="card 4711"):
+            if not streamed:
+                await Runner.run(agent, "q", store=store, run_id="r")
+            async for _ in Runner.run_streamed(agent, "q", store=store, run_id="s").stream_events():
+                pass
+
+    run(main())
+    records = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert error.__name__ in records[0].getMessage()
+    is_logged = any("4711" in caplog.handler.format(record) for record in caplog.records)
+    assert is_logged == (switch is None)
+    assert any(record.exc_info for record in caplog.records) == (switch is None)
+    assert ("OPENAI_AGENTS_DONT_LOG_TOOL_DATA=0" in caplog.text) == (switch is not None)
+
+
 def test_a_stream_has_the_sdks_events_and_the_run_is_stored_when_it_ends(run):
     async def main():
         store, agent = MemoryStore(), asks_the_weather()
