@@ -416,7 +416,8 @@ class RecordedSession(_Standin):
                 # A process that was killed between the write and its record has already written.
                 known = writes and recording.recovered and await self._ends_with(items, kwargs)
                 made.append(None if known else await maybe_await(method(*args, **kwargs)))
-                return [typed_to_plain(made[0]), session_id_of(self._behind)]
+                read = typed_to_plain(made[0]) if name in ("get_items", "pop_item") else None
+                return [read, session_id_of(self._behind)]
 
             digest = digest_of(without_ids(items)) if writes else None
             plain = await recording.once(key, digest, call)

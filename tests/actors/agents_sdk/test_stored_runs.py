@@ -487,6 +487,30 @@ def test_a_session_of_the_sdk_has_each_item_once(run, tmp_path):
     run(main())
 
 
+class Receipt:
+    """What a database driver returns for a write: an object that leads back to itself."""
+
+    def __init__(self):
+        self.cursor = self
+
+
+class ReceiptSession(StoreSession):
+    async def add_items(self, items):
+        await super().add_items(items)
+        return Receipt()
+
+
+def test_what_a_session_returns_for_a_write_is_not_stored(run):
+    async def main():
+        store = MemoryStore()
+        session = ReceiptSession(store, "s")
+        result = await Runner.run(asks_the_weather(), "q", store=store, run_id="r", session=session)
+        assert result.final_output == "It is sunny."
+        assert len(await session.get_items()) == 4
+
+    run(main())
+
+
 def test_a_run_with_a_session_that_nobody_can_open_says_what_to_pass(run):
     async def main():
         store = Snapshots()
