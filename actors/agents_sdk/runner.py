@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractContextManager, aclosing
+from contextlib import AbstractContextManager, aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
 
 import agents
@@ -96,7 +96,8 @@ class OffbookRunner(AgentRunner):
             if call.task is not None:  # it may need to clean up
                 if not call.recording.run_id:  # otherwise it is cancelled with the run
                     call.task.cancel()
-                await asyncio.wait([call.task])
+                with suppress(BaseException):  # a second cancellation reaches it, too
+                    await call.task
             raise
         return await self._result_of(call, outcome)
 

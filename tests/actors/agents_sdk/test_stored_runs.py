@@ -511,6 +511,51 @@ def test_what_a_session_returns_for_a_write_is_not_stored(run):
     run(main())
 
 
+class SettlingSession(StoreSession):
+    """Ends a write that it has begun, however often its caller is cancelled."""
+
+    def __init__(self, store):
+        super().__init__(store, "s")
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def add_items(self, items):
+        write = asyncio.ensure_future(self._write_slowly(items))
+        while not write.done():
+            try:
+                await asyncio.shield(write)
+            except asyncio.CancelledError:
+                self.begun.set()
+
+    async def _write_slowly(self, items):
+        self.begun.set()
+        await self.may_end.wait()
+        await super().add_items(items)
+
+
+def test_a_caller_that_is_cancelled_twice_waits_for_what_the_session_has_begun(run):
+    async def main():
+        store = MemoryStore()
+        session = SettlingSession(store)
+        caller = asyncio.ensure_future(
+            Runner.run(asks_the_weather(), "q", store=store, run_id="r", session=session)
+        )
+        for _ in range(3):  # once it has begun, and after each cancellation
+            await asyncio.wait_for(session.begun.wait(), 10)
+            session.begun.clear()
+            assert not caller.done()
+            caller.cancel()
+        session.may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        assert len(await session.get_items()) == 1
+        runner = stored(asks_the_weather(), store, session_factory=lambda _: session)
+        (recovered,) = await runner.recover()
+        assert (await recovered).text == "It is sunny."
+        assert len(await session.get_items()) == 4
+
+    run(main())
+
+
 def test_a_run_with_a_session_that_nobody_can_open_says_what_to_pass(run):
     async def main():
         store = Snapshots()
