@@ -86,10 +86,6 @@ class OffbookRunner(AgentRunner):
         if self._store is None:
             return await super().run(starting_agent, input, **kwargs)
         call = self._call(starting_agent, input, kwargs)
-        if isinstance(input, RunState):
-            with recorded_by(call.recording):
-                loop = super().run(starting_agent, input, **call.options)
-                call.task = start_task(loop, f"the SDK's loop of agent {starting_agent.name!r}")
         try:
             outcome = await self._outcome(call)
         except BaseException:
@@ -151,7 +147,10 @@ class OffbookRunner(AgentRunner):
             if targets is not None:
                 run_id, answers = targets
                 # The answers are used up once the SDK has accepted the state.
-                assert call.task is not None
+                if call.task is None:
+                    with recorded_by(call.recording):
+                        loop = super().run(call.agent, current, **call.options)
+                        call.task = start_task(loop, f"the SDK's loop of agent {call.agent.name!r}")
                 await asyncio.wait(
                     (call.task, call.recording.asked), return_when=asyncio.FIRST_COMPLETED
                 )

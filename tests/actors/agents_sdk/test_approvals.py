@@ -9,6 +9,7 @@ from agents import (
     Agent,
     GuardrailFunctionOutput,
     OutputGuardrail,
+    RunHooks,
     RunState,
     UserError,
     function_tool,
@@ -65,17 +66,30 @@ def test_a_run_state_is_approved_and_the_stored_run_goes_on(run):
     run(main())
 
 
-def test_g22_a_state_that_was_answered_is_refused_and_nothing_is_called_again(run):
+class Hooks(RunHooks):
+    """Notes which tools are about to be called."""
+
+    def __init__(self):
+        self.noted = []
+
+    async def on_tool_start(self, context, agent, tool):
+        self.noted.append(tool.name)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_g22_a_state_that_was_answered_is_refused_and_nothing_is_called_again(run, store_of, kind):
     async def main():
-        store, paid = MemoryStore(), []
+        store, paid = store_of(kind), []
         agent = payer(paid, 10, 10_000)
         result = await Runner.run(agent, "q", store=store, run_id="r")
         first, second = result.to_state(), result.to_state()
         first.approve(first.get_interruptions()[0])
         second.approve(second.get_interruptions()[0])
         await Runner.run(agent, first, store=store)
+        hooks = Hooks()
         with pytest.raises(ResumeError, match="does not belong to what run 'r'"):
-            await Runner.run(agent, second, store=store)
+            await Runner.run(agent, second, store=store, hooks=hooks)
+        assert hooks.noted == []
         again = await RunState.from_json(agent, second.to_json())
         with pytest.raises(ResumeError, match="does not belong to what run 'r'"):
             await Runner.run(agent, again, store=store, run_id="r")
