@@ -41,6 +41,7 @@ Each error text explains the problem, its place, and the remedy. The attributes 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, TypedDict, Unpack
 
 import pykka
@@ -75,12 +76,15 @@ __all__ = [
     "ValueRefused",
     "WriteRefused",
     "forget_frames",
+    "keep_from_logs",
+    "kept_from_logs",
     "text_of",
 ]
 
 _LONGEST_TEXT: Final = 10_000
 _MOST_OF_A_GROUP: Final = 10
 _DEEPEST: Final = 3
+_KEPT: Final = "_offbook_kept_from_logs"
 
 
 class _Where(TypedDict, total=False):
@@ -318,13 +322,35 @@ def forget_frames(error: BaseException) -> None:
 
     Their frames would keep alive every object that was in use when it was raised.
     """
+    for one in _chain_of(error):
+        one.__traceback__ = None
+
+
+def keep_from_logs(error: BaseException, reason: str) -> None:
+    """Make log records contain this reason instead of the error's text and traceback.
+
+    For errors that may contain data which the program has chosen not to log.
+    """
+    vars(error)[_KEPT] = reason
+
+
+def kept_from_logs(error: BaseException) -> str | None:
+    """Return the reason not to log the text and traceback of an error, or None.
+
+    It is that of the error, or of one of its causes, which its traceback contains.
+    """
+    return next((vars(one)[_KEPT] for one in _chain_of(error) if _KEPT in vars(one)), None)
+
+
+def _chain_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error, its causes, and the errors that were being handled."""
     seen: set[int] = set()
     stack: list[BaseException | None] = [error]
     while stack:
         next_one = stack.pop()
         if next_one is not None and id(next_one) not in seen:
             seen.add(id(next_one))
-            next_one.__traceback__ = None
+            yield next_one
             stack.extend((next_one.__cause__, next_one.__context__))
 
 

@@ -142,6 +142,8 @@ class Recording:
         self.edited: dict[str, str] = {}
         """Arguments that a person approved instead of the model's, by the id of the call."""
         self.models: dict[tuple[int, str, str], Any] = {}
+        self.asked: asyncio.Future[None] = loop.create_future()
+        """Done once the SDK's loop wants to record its first step."""
         self._runtime: asyncio.Future[AgentRuntime] = loop.create_future()
         self._turns: dict[str, set[int]] = {}
         self._calls: Counter[str] = Counter()
@@ -152,9 +154,9 @@ class Recording:
 
     # --- the stored run ---
 
-    def bind(self, runtime: AgentRuntime, run_id: str) -> None:
+    def bind(self, runtime: AgentRuntime) -> None:
         """Bind the recording to a stored run that has started, and read the recorded steps."""
-        self.run_id = run_id
+        self.run_id = runtime.run.run_id
         messages = runtime.invocation.messages
         self._replies = sum(message.role == "assistant" for message in messages)
         self._results = {
@@ -174,6 +176,8 @@ class Recording:
         """Return the stored run's access to the agent. Wait until the run has started."""
         if self.failure is not None:
             raise self.failure
+        if not self.asked.done():
+            self.asked.set_result(None)
         return await asyncio.shield(self._runtime)
 
     # --- steps ---

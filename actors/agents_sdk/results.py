@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from agents import (
@@ -34,10 +35,8 @@ def stored_form_of(result: RunResult | RunResultStreaming) -> dict[str, Any]:
     output_type, output = result.last_agent.output_type, result.final_output
     plain: Any = output_to_plain(output)
     if isinstance(output_type, type) and output_type is not str and isinstance(output, output_type):
-        try:
+        with suppress(PydanticSerializationError):
             plain = ["typed", TypeAdapter(output_type).dump_json(output).decode()]
-        except PydanticSerializationError:
-            plain = output_to_plain(output)
     return {"state": json.dumps(result.to_state().to_json()), "output": plain}
 
 

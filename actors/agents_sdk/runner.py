@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractContextManager, aclosing
+from contextlib import AbstractContextManager, aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
 
 import agents
@@ -86,12 +86,14 @@ class OffbookRunner(AgentRunner):
         if self._store is None:
             return await super().run(starting_agent, input, **kwargs)
         call = self._call(starting_agent, input, kwargs)
-        run = await self._begin(call)
         try:
-            outcome = await run
-        except asyncio.CancelledError:
-            if call.task is not None:  # it is cancelled with the run, and may need to clean up
-                await asyncio.wait([call.task])
+            outcome = await self._outcome(call)
+        except BaseException:
+            if call.task is not None:  # it may need to clean up
+                if not call.recording.run_id:  # otherwise it is cancelled with the run
+                    call.task.cancel()
+                with suppress(BaseException):  # a second cancellation reaches it, too
+                    await call.task
             raise
         return await self._result_of(call, outcome)
 
@@ -107,7 +109,7 @@ class OffbookRunner(AgentRunner):
         call = self._call(starting_agent, input, kwargs)
         with recorded_by(call.recording):
             result = super().run_streamed(starting_agent, input, **call.options)
-        call.streamed = result
+        call.streamed, call.task = result, result.run_loop_task
         _tie(result, start_task(self._follow(call), "a stored run of the SDK"), call)
         return result
 
@@ -117,6 +119,21 @@ class OffbookRunner(AgentRunner):
         recording = Recording(asyncio.get_running_loop(), on_change=self._on_change)
         recording.continues_live = isinstance(current, RunState)
         return LiveCall(agent, current, _recorded(kwargs, Scope(recording)), recording)
+
+    async def _outcome(self, call: LiveCall) -> StoredResult:
+        """Start or resume a stored run, and wait for its end."""
+        try:
+            call.run = await self._begin(call)
+            outcome = await call.run
+        except Exception as error:
+            call.recording.give_up(error)
+            raise
+        if (result := call.streamed or call.result) is not None:
+            _mark(result, call.run.id, outcome)
+        # The new interrupts of an undecided state ask the same questions as before.
+        if call.asks_again and outcome.status is RunStatus.INTERRUPTED:
+            vars(call.current)[ORIGIN]["interrupts"] = _asked_by(outcome)
+        return outcome
 
     async def _begin(self, call: LiveCall) -> Run:
         """Start a stored run, or resume the run of a `RunState`."""
@@ -129,31 +146,35 @@ class OffbookRunner(AgentRunner):
             targets = await _targets(runner, current, self._run_id)
             if targets is not None:
                 run_id, answers = targets
+                # The answers are used up once the SDK has accepted the state.
+                if call.task is None:
+                    with recorded_by(call.recording):
+                        loop = super().run(call.agent, current, **call.options)
+                        call.task = start_task(loop, f"the SDK's loop of agent {call.agent.name!r}")
+                await asyncio.wait(
+                    (call.task, call.recording.asked), return_when=asyncio.FIRST_COMPLETED
+                )
+                if call.task.done():
+                    call.task.result()
+                origin = vars(current).get(ORIGIN, {"interrupts": {}})
+                vars(current)[ORIGIN] = {**origin, "run": run_id, "continued": True}
                 call.asks_again = not answers
-                call.run = runner.resume(run_id, answers, streaming=streaming, context=call)
-                return call.run
-        session = call.options.get("session")
-        call.run = runner.run(
+                return runner.resume(run_id, answers, streaming=streaming, context=call)
+        return runner.run(
             _shown(current),
             run_id=self._run_id,
             labels=self._labels,
-            session_values=stored_input(
-                current, call.options, session, named=self._run_id is not None
-            ),
+            session_values=stored_input(current, call.options, named=self._run_id is not None),
             streaming=streaming,
             context=call,
         )
-        return call.run
 
     async def _result_of(self, call: LiveCall, outcome: StoredResult) -> RunResult:
-        assert call.run is not None
         if call.error is not None:
             raise call.error
         if call.result is None:  # the run was started before, by this process or another one
             return await _earlier(call, outcome)
         assert isinstance(call.result, RunResult)
-        _mark(call.result, call.run.id, outcome)
-        _ask_again(call, outcome)
         return call.result
 
     async def _follow(self, call: LiveCall) -> None:
@@ -161,22 +182,15 @@ class OffbookRunner(AgentRunner):
 
         An error at its start is raised in the loop that waits for it.
         """
-        assert call.streamed is not None
-        try:
-            run = await self._begin(call)
-            outcome = await run
-        except BaseException as error:
-            call.recording.give_up(error)
-            raise
-        _mark(call.streamed, run.id, outcome)
-        _ask_again(call, outcome)
+        outcome = await self._outcome(call)
         if call.result is None and call.error is None:
+            assert call.run is not None
             call.recording.give_up(
                 outcome.error
                 or UsageError(
-                    f"run {run.id} is {outcome.status.value} already, and is not streamed "
+                    f"run {call.run.id} is {outcome.status.value} already, and is not streamed "
                     "again: Runner.run(run_id=...) returns its result.",
-                    run=run.id,
+                    run=call.run.id,
                 )
             )
 
@@ -236,16 +250,6 @@ def _mark(result: RunResult | RunResultStreaming, run_id: str, outcome: StoredRe
     result.to_state = marked  # type: ignore[method-assign]  # the SDK's state has no place for it
 
 
-def _ask_again(call: LiveCall, outcome: StoredResult) -> None:
-    """Bind an undecided state to the new interrupts of its run, which ask the same questions."""
-    if (
-        call.asks_again
-        and isinstance(call.current, RunState)
-        and outcome.status is RunStatus.INTERRUPTED
-    ):
-        vars(call.current)[ORIGIN]["interrupts"] = _asked_by(outcome)
-
-
 def _asked_by(outcome: StoredResult) -> dict[str, str]:
     """Return the ids of the interrupts that a run waits for, by the ids of their calls."""
     return {
@@ -301,7 +305,6 @@ async def _targets(
             f"{info.status.value}, the state asks for {', '.join(waiting)}."
         )
         raise ResumeError(msg, run=run_id)
-    vars(state)[ORIGIN] = {**(origin or {"run": run_id, "interrupts": {}}), "continued": True}
     decided = decisions_of(state)
     answers: dict[str, object] = {}
     for call_id, context in contexts.items():
@@ -356,7 +359,8 @@ def _tie(result: RunResultStreaming, follow: asyncio.Task[None], call: LiveCall)
                     yield event
         except Exception:
             await asyncio.wait([follow])
-            raise
+            if call.run is not None or follow.cancelled():
+                raise
         await asyncio.wait([follow])
         if (
             call.result is None

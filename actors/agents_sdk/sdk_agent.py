@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 import agents
-from agents import RunConfig, RunHooks, RunResult, RunState
+from agents import RunConfig, RunHooks, RunResult, RunState, _debug
 from agents.result import RunResultStreaming
 from agents.run import DEFAULT_MAX_TURNS, AgentRunner
 
@@ -21,7 +21,7 @@ from ...runtime.agent.context import AgentContext, runtime_of
 from ...runtime.data.agent_input import AgentInput
 from ...runtime.data.events import AgentEvent, Interrupted
 from ...runtime.data.interrupt import AddressStep
-from ...runtime.errors import CheckpointError, UsageError
+from ...runtime.errors import CheckpointError, UsageError, keep_from_logs
 from ...runtime.tasks import start_task
 from ..agent import Agent, AgentOptions
 from ..tools.approval import ApprovalRequest, Approve, Deny
@@ -42,6 +42,10 @@ __all__ = ["RESULT", "LiveCall", "SdkAgent", "decisions_of", "stored_input"]
 INPUT: Final = "offbook.agents_sdk.input"
 RESULT: Final = "offbook.agents_sdk.result"
 RERUN: Final = "rerun_from_here"
+_NOT_LOGGED: Final = (
+    "not logged, because it may contain data (OPENAI_AGENTS_DONT_LOG_MODEL_DATA=0 with "
+    "OPENAI_AGENTS_DONT_LOG_TOOL_DATA=0 logs it)"
+)
 SdkResult: TypeAlias = RunResult | RunResultStreaming
 _STORED_OPTIONS: Final = (
     "max_turns",
@@ -61,15 +65,12 @@ class LiveCall:
     options: dict[str, Any]
     recording: Recording
     streamed: RunResultStreaming | None = None
-    """Set if `run_streamed` started the SDK's loop, which waits for the stored run to start."""
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     run: Run | None = None
     asks_again: bool = False
-    """Whether the run continues from an undecided state.
-
-    The questions of the state are then asked again, with new ids.
-    """
-    task: asyncio.Task[SdkResult] | None = None
+    """Whether the run continues from an undecided state, so it asks the same questions again."""
+    task: asyncio.Task[Any] | None = None
+    """The SDK's loop, if it has started. It waits for the stored run at its first step."""
     result: SdkResult | None = None
     error: BaseException | None = None
 
@@ -125,7 +126,6 @@ class SdkAgent(Agent):
         recording.recovered = not isinstance(live, LiveCall) or isinstance(call.current, RunState)
         if context.resume is not None and context.resume.data == RERUN:
             recording.on_change = "rerun_from_here"
-        recording.bind(runtime, context.run_id)
         try:
             waiting = await self._drive(call, runtime)
         except ReplayMismatch as error:
@@ -134,6 +134,9 @@ class SdkAgent(Agent):
             waiting = [context.interrupt({"error": str(error), **details})]
         except BaseException as error:
             call.error = error
+            silent = _debug.DONT_LOG_MODEL_DATA or _debug.DONT_LOG_TOOL_DATA
+            if silent and not isinstance(error, CheckpointError | UsageError):
+                keep_from_logs(error, _NOT_LOGGED)
             raise
         finally:
             recording.give_up(
@@ -151,15 +154,15 @@ class SdkAgent(Agent):
 
         If the run waits, the result contains the event with its interrupts.
         """
-        if call.streamed is not None:
-            await _end_of(call, runtime)
-            call.result = call.streamed
-        else:
+        if isinstance(call.current, RunState):
+            await note_decisions(call.recording, runtime, call.current)
+        call.recording.bind(runtime)
+        if call.task is None:
             # In the context of the caller, which has the tracing and the program's own variables.
             call.task = start_task(
                 _play(call, runtime), f"the SDK's loop of agent {self.name!r}", context=call.context
             )
-            call.result = await call.task
+        call.result = await (call.task if call.streamed is None else _end_of(call))
         if call.recording.failure is not None:
             raise call.recording.failure
         contexts = tuple(
@@ -216,14 +219,12 @@ class SdkAgent(Agent):
         return LiveCall(self.agent, current, options, recording)
 
 
-def stored_input(
-    current: Any, options: Mapping[str, Any], session: Session | None, *, named: bool
-) -> dict[str, Any]:
+def stored_input(current: Any, options: Mapping[str, Any], *, named: bool) -> dict[str, Any]:
     """Return the data that another process needs to run the same input from the start."""
     values = {name: options[name] for name in _STORED_OPTIONS if options.get(name) is not None}
     if named:
         values["named"] = True
-    if session is not None:
+    if (session := options.get("session")) is not None:
         values["session_id"] = session_id_of(session)
     if isinstance(current, RunState):
         values["state"] = current.to_json()
@@ -252,8 +253,6 @@ async def _play(call: LiveCall, runtime: AgentRuntime) -> SdkResult:
     """Run the SDK's loop, and rerun it after each approval whose answer is known."""
     with recorded_by(call.recording):
         current = call.current
-        if isinstance(current, RunState):
-            await note_decisions(call.recording, runtime, current)
         while True:
             result = await _run(call, runtime, current)
             state = await _answered(call.recording, runtime, result)
@@ -271,27 +270,24 @@ async def _run(call: LiveCall, runtime: AgentRuntime, current: Any) -> SdkResult
     return streamed
 
 
-async def _end_of(call: LiveCall, runtime: AgentRuntime) -> None:
+async def _end_of(call: LiveCall) -> SdkResult:
     """Wait for the end of a loop that `run_streamed` has started.
 
     If this agent is cancelled, so is the loop.
     """
     assert call.streamed is not None
-    if isinstance(call.current, RunState):
-        await note_decisions(call.recording, runtime, call.current)
-    task = call.streamed.run_loop_task
-    assert task is not None
+    assert call.task is not None
     try:
-        await asyncio.wait([task])
+        await asyncio.wait([call.task])
     except asyncio.CancelledError:
         call.streamed.cancel()
         raise
-    if task.cancelled():
+    if call.task.cancelled():
         assert call.run is not None
         call.run.cancel()
         await asyncio.get_running_loop().create_future()  # the end of the run cancels this
-    if (error := task.exception()) is not None:
-        raise error
+    call.task.result()
+    return call.streamed
 
 
 # --- approvals ---

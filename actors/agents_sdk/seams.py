@@ -65,6 +65,8 @@ PRIVATE: Final = (
     "agents.run_internal.tool_actions.CustomToolAction.execute",
     "agents.run_internal.tool_actions.ApplyPatchAction.execute",
     "agents.tool._FunctionToolInvocationResult",
+    "agents._debug.DONT_LOG_MODEL_DATA",
+    "agents._debug.DONT_LOG_TOOL_DATA",
 )
 
 
@@ -238,7 +240,7 @@ async def _once(
     agent: str,
     call_id: str,
     arguments: object,
-    make: Callable[[Scope], Awaitable[Any]],
+    make: Callable[[], Awaitable[Any]],
     *,
     is_shown: bool = False,
 ) -> Any:
@@ -247,14 +249,13 @@ async def _once(
     assert scope is not None
     key = await scope.recording.call_key(scope, agent, call_id)
     name = scope.recording.name_of(scope, agent, call_id, key, arguments)
-    inside = Scope(scope.recording, f"{key}/", name, f"{name}/")
     raised: list[Exception] = []
     made: list[Any] = []
 
     async def call() -> list[Any]:
         try:
-            with nested(inside):
-                made.append(await make(inside))
+            with nested(Scope(scope.recording, f"{key}/", name, f"{name}/")):
+                made.append(await make())
         except Exception as error:
             if scope.recording.failure is not None:
                 raise
@@ -280,7 +281,7 @@ def _wrap_invoke(
         arguments = recording.edited.get(call_id, arguments)
         generated: list[bool] = []
 
-        async def make(_inside: Scope) -> Any:
+        async def make() -> Any:
             context.idempotency_key = idempotency_key()
             invoked = await original(
                 function_tool=function_tool, context=context, arguments=arguments
@@ -342,9 +343,7 @@ def _recorded_method(name: str, method: Callable[..., Any]) -> Callable[..., Any
         if current_scope() is None:
             return method(*args)
         agent, call_id = _local_call.get()
-        return _once(
-            agent, call_id, [name, _asked(args)], lambda _inside: maybe_await(method(*args))
-        )
+        return _once(agent, call_id, [name, _asked(args)], lambda: maybe_await(method(*args)))
 
     recorded.is_recorded = True  # type: ignore[attr-defined]  # marks it as wrapped
     return recorded
@@ -372,14 +371,10 @@ def _wrap_computer(action: type[Any]) -> None:
 
     @functools.wraps(original)
     async def capture(computer: Any, tool_call: Any) -> Any:
-        scope = current_scope()
-        if scope is None:
+        if current_scope() is None:
             return await original(computer, tool_call)
-
-        async def make(_inside: Scope) -> Any:
-            return await original(computer, tool_call)
-
-        return await _once("", _call_id_of(tool_call), tool_call, make)
+        call_id = _call_id_of(tool_call)
+        return await _once("", call_id, tool_call, lambda: original(computer, tool_call))
 
     action._execute_action_and_capture = staticmethod(capture)
 
@@ -421,7 +416,8 @@ class RecordedSession(_Standin):
                 # A process that was killed between the write and its record has already written.
                 known = writes and recording.recovered and await self._ends_with(items, kwargs)
                 made.append(None if known else await maybe_await(method(*args, **kwargs)))
-                return [typed_to_plain(made[0]), session_id_of(self._behind)]
+                read = typed_to_plain(made[0]) if name in ("get_items", "pop_item") else None
+                return [read, session_id_of(self._behind)]
 
             digest = digest_of(without_ids(items)) if writes else None
             plain = await recording.once(key, digest, call)

@@ -23,6 +23,7 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
+from ..errors import kept_from_logs
 from ..log import loggers
 from .extras import table
 from .messages import ChildEscalated, ChildFailed, Ending, Failed, Stopped, StopRequest
@@ -210,14 +211,15 @@ def _log(cell: Cell, error: BaseException, during: str, what: str) -> None:
             "%s was cancelled in %s, by the end of its event loop.", cell.path, during
         )
         return
+    kept = kept_from_logs(error)
     loggers.actor.error(
         "%s failed in %s: %s: %s; %s.",
         cell.path,
         during,
         type(error).__name__,
-        error,
+        error if kept is None else kept,
         what,
-        exc_info=error,
+        exc_info=error if kept is None else None,
     )
 
 

@@ -11,7 +11,7 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from ..errors import ModelError, OffbookError, StoreError, text_of
+from ..errors import ModelError, OffbookError, StoreError, kept_from_logs, text_of
 from ..log import loggers
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def tell_failure(context: WatchedRun, root: str, result: RunResult) -> None:
     """Log the failure of a run: its error, and its place.
 
     The program's own exceptions are logged as ERROR with their traceback. The traceback of others
-    is logged at DEBUG.
+    is logged at DEBUG. An error that is kept from logs is logged without its text and traceback.
     """
     error = result.error
     if error is None or not loggers.run.isEnabledFor(logging.WARNING):
@@ -45,7 +45,8 @@ def tell_failure(context: WatchedRun, root: str, result: RunResult) -> None:
         if _is_of_program(error, cause)
         else logging.WARNING
     )
-    traceback = error if level == logging.ERROR else None
+    kept = kept_from_logs(error)
+    traceback = error if level == logging.ERROR and kept is None else None
     loggers.run.log(
         level,
         text,
@@ -54,11 +55,11 @@ def tell_failure(context: WatchedRun, root: str, result: RunResult) -> None:
         agent,
         _place_of(error),
         type(error).__name__,
-        text_of(error),
+        text_of(error) if kept is None else kept,
         extra=about,
         exc_info=traceback,
     )
-    if traceback is None:
+    if traceback is None and kept is None:
         loggers.run.debug("The traceback of run %s:", context.run_id, exc_info=error, extra=about)
 
 

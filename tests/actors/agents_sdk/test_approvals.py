@@ -5,7 +5,15 @@ process.
 import json
 
 import pytest
-from agents import Agent, RunState, function_tool
+from agents import (
+    Agent,
+    GuardrailFunctionOutput,
+    OutputGuardrail,
+    RunHooks,
+    RunState,
+    UserError,
+    function_tool,
+)
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
 import offbook
@@ -58,17 +66,30 @@ def test_a_run_state_is_approved_and_the_stored_run_goes_on(run):
     run(main())
 
 
-def test_g22_a_state_that_was_answered_is_refused_and_nothing_is_called_again(run):
+class Hooks(RunHooks):
+    """Notes which tools are about to be called."""
+
+    def __init__(self):
+        self.noted = []
+
+    async def on_tool_start(self, context, agent, tool):
+        self.noted.append(tool.name)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_g22_a_state_that_was_answered_is_refused_and_nothing_is_called_again(run, store_of, kind):
     async def main():
-        store, paid = MemoryStore(), []
+        store, paid = store_of(kind), []
         agent = payer(paid, 10, 10_000)
         result = await Runner.run(agent, "q", store=store, run_id="r")
         first, second = result.to_state(), result.to_state()
         first.approve(first.get_interruptions()[0])
         second.approve(second.get_interruptions()[0])
         await Runner.run(agent, first, store=store)
+        hooks = Hooks()
         with pytest.raises(ResumeError, match="does not belong to what run 'r'"):
-            await Runner.run(agent, second, store=store)
+            await Runner.run(agent, second, store=store, hooks=hooks)
+        assert hooks.noted == []
         again = await RunState.from_json(agent, second.to_json())
         with pytest.raises(ResumeError, match="does not belong to what run 'r'"):
             await Runner.run(agent, again, store=store, run_id="r")
@@ -102,6 +123,46 @@ def test_what_was_decided_before_the_state_became_json_counts(run):
         state = await RunState.from_json(agent, state.to_json())
         result = await Runner.run(agent, state, store=store, run_id="r")
         assert (result.final_output, paid) == ("too much", [])
+
+    run(main())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_g22_a_state_that_the_sdk_refuses_leaves_the_question_open(run, streamed):
+    async def main():
+        store, paid = MemoryStore(), []
+        agent = payer(paid, 10, 20)
+        agent.output_guardrails = [
+            OutputGuardrail(lambda context, agent, output: GuardrailFunctionOutput(None, False))
+        ]
+
+        async def answer(saved):
+            state = await RunState.from_json(agent, saved)
+            state.approve(state.get_interruptions()[0])
+            if not streamed:
+                return await Runner.run(agent, state, store=store)
+            result = Runner.run_streamed(agent, state, store=store)
+            async for _ in result.stream_events():
+                pass
+            return result
+
+        first = await Runner.run(agent, "q", store=store, run_id="r")
+        saved = (await answer(first.to_state().to_json())).to_state().to_json()
+        (shown,) = (await stored(agent, store).info("r")).waiting
+        spoilt = json.loads(json.dumps(saved))
+        spoilt["current_response_generated_item_ownership"]["interruptions"] = [True]
+        with pytest.raises(UserError, match="cannot be proven"):
+            await answer(spoilt)
+        info = await stored(agent, store).info("r")
+        assert (info.status, [one.id for one in info.waiting], paid) == (
+            "interrupted",
+            [shown.id],
+            [10],
+        )
+        assert (await answer(saved)).final_output == "paid 10; paid 20"
+        with pytest.raises(ResumeError, match="does not belong to what run 'r'"):
+            await answer(saved)
+        assert paid == [10, 20]
 
     run(main())
 

@@ -132,6 +132,45 @@ def test_a_failed_run_that_is_asked_for_again_raises_the_sdks_exception(run):
     run(main())
 
 
+class Abort(BaseException):
+    """No `Exception`: the actor crashes on it."""
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("error", [LookupError, Abort])
+@pytest.mark.parametrize("switch", ["DONT_LOG_MODEL_DATA", "DONT_LOG_TOOL_DATA", None])
+def test_the_log_has_no_data_of_a_failed_run_that_the_sdk_is_not_to_log(
+    run, caplog, monkeypatch, switch, error, streamed
+):
+    for name in ("DONT_LOG_MODEL_DATA", "DONT_LOG_TOOL_DATA"):
+        monkeypatch.setattr(f"agents._debug.{name}", name == switch)
+    caplog.set_level("DEBUG", logger="offbook")
+
+    class Failing(ScriptedModel):
+        async def get_response(self, *args, **kwargs):
+            raise error("card 4711")
+
+        async def stream_response(self, *args, **kwargs):
+            raise error("card 4711")
+            yield
+
+    async def main():
+        store, agent = MemoryStore(), Agent(name="A", model=Failing())
+        with pytest.raises(error, match="card 4711"):
+            if not streamed:
+                await Runner.run(agent, "q", store=store, run_id="r")
+            async for _ in Runner.run_streamed(agent, "q", store=store, run_id="s").stream_events():
+                pass
+
+    run(main())
+    records = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert error.__name__ in records[0].getMessage()
+    is_logged = any("4711" in caplog.handler.format(record) for record in caplog.records)
+    assert is_logged == (switch is None)
+    assert any(record.exc_info for record in caplog.records) == (switch is None)
+    assert ("OPENAI_AGENTS_DONT_LOG_TOOL_DATA=0" in caplog.text) == (switch is not None)
+
+
 def test_a_stream_has_the_sdks_events_and_the_run_is_stored_when_it_ends(run):
     async def main():
         store, agent = MemoryStore(), asks_the_weather()
@@ -444,6 +483,75 @@ def test_a_session_of_the_sdk_has_each_item_once(run, tmp_path):
         await Runner.run(asks_the_weather(answer="And now?"), "again", store=store, session=session)
         assert len(await session.get_items()) == 8
         session.close()
+
+    run(main())
+
+
+class Receipt:
+    """What a database driver returns for a write: an object that leads back to itself."""
+
+    def __init__(self):
+        self.cursor = self
+
+
+class ReceiptSession(StoreSession):
+    async def add_items(self, items):
+        await super().add_items(items)
+        return Receipt()
+
+
+def test_what_a_session_returns_for_a_write_is_not_stored(run):
+    async def main():
+        store = MemoryStore()
+        session = ReceiptSession(store, "s")
+        result = await Runner.run(asks_the_weather(), "q", store=store, run_id="r", session=session)
+        assert result.final_output == "It is sunny."
+        assert len(await session.get_items()) == 4
+
+    run(main())
+
+
+class SettlingSession(StoreSession):
+    """Ends a write that it has begun, however often its caller is cancelled."""
+
+    def __init__(self, store):
+        super().__init__(store, "s")
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def add_items(self, items):
+        write = asyncio.ensure_future(self._write_slowly(items))
+        while not write.done():
+            try:
+                await asyncio.shield(write)
+            except asyncio.CancelledError:
+                self.begun.set()
+
+    async def _write_slowly(self, items):
+        self.begun.set()
+        await self.may_end.wait()
+        await super().add_items(items)
+
+
+def test_a_caller_that_is_cancelled_twice_waits_for_what_the_session_has_begun(run):
+    async def main():
+        store = MemoryStore()
+        session = SettlingSession(store)
+        caller = asyncio.ensure_future(
+            Runner.run(asks_the_weather(), "q", store=store, run_id="r", session=session)
+        )
+        for _ in range(3):  # once it has begun, and after each cancellation
+            await asyncio.wait_for(session.begun.wait(), 10)
+            session.begun.clear()
+            assert not caller.done()
+            caller.cancel()
+        session.may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        assert len(await session.get_items()) == 1
+        runner = stored(asks_the_weather(), store, session_factory=lambda _: session)
+        (recovered,) = await runner.recover()
+        assert (await recovered).text == "It is sunny."
+        assert len(await session.get_items()) == 4
 
     run(main())
 

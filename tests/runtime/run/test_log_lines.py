@@ -19,6 +19,7 @@ from offbook.runtime import (
     ToolCalls,
     UsageError,
 )
+from offbook.runtime.errors import keep_from_logs
 
 mine = logging.getLogger("program")
 
@@ -78,6 +79,27 @@ def test_a_run_that_the_programs_code_failed_is_an_error_with_its_traceback_and_
         "the roof leaks",
     ):
         assert part in text
+
+
+def test_an_error_that_is_kept_from_logs_has_no_text_and_no_traceback_there(run, lines):
+    def broken(request):
+        try:
+            raise ConnectionError("card 4711")
+        except ConnectionError as error:
+            keep_from_logs(error, "not logged here")
+            raise LookupError("for card 4711") from error
+
+    async def main():
+        result = await Runner(chat("A", broken)).query("q")
+        assert "4711" in str(result.error)
+
+    run(main())
+    (record,) = lines(logging.WARNING)
+    text = record.getMessage()
+    assert (record.levelname, "LookupError: not logged here" in text) == ("ERROR", True)
+    assert f"broken ({__file__}:" in text
+    for record in lines():
+        assert ("4711" in record.getMessage(), record.exc_info) == (False, None)
 
 
 def test_the_failed_agent_of_a_team_is_named(run, lines):
