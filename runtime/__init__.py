@@ -156,6 +156,7 @@ from .models import (
 from .run.map_progress import MapProgress
 from .run.mapping import MapResult, RunMap
 from .run.run import CancelHandle, Run
+from .run.schedules import ScheduleInfo
 from .runner import Runner
 from .services import Service, service
 from .session import Session
@@ -272,6 +273,7 @@ __all__ = [
     "RunStatus",
     "Runner",
     "SQLiteStore",
+    "ScheduleInfo",
     "ScriptedModel",
     "Service",
     "Session",

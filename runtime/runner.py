@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack
@@ -81,6 +81,7 @@ from .run.recovery_loop import RecoveryLoop, start_at_most
 from .run.run import OnLeave, Run
 from .run.run_factory import RunFactory, RunSettings
 from .run.run_options import Given, SearchOptions
+from .run.schedules import Missed, Overlap, ScheduleInfo, Schedules, new_schedule
 from .session import Session, check_busy, check_inbox, check_session_id, check_start
 from .sessions.inbox import Inbox, InboxFilter
 from .sessions.session_policy import SessionPolicyLike
@@ -946,11 +947,76 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         recover = None if recover_every is None else partial(self.recover_every, recover_every)
         return Attending(self._factory.choose_system, settings, recover)
 
+    async def schedule(
+        self,
+        name: str,
+        *,
+        text: str,
+        cron: str | None = None,
+        every: timedelta | None = None,
+        timezone: str = "UTC",
+        session: str | None = None,
+        missed: Missed = "once",
+        overlap: Overlap = "skip",
+    ) -> ScheduleInfo:
+        """Start a run with `text` at certain times, once over all processes that attend.
+
+            await runner.schedule("report", cron="0 9 * * MON-FRI", text="Write the report.",
+                                  timezone="Europe/Berlin", session="team")
+
+        `cron` has the five fields of a crontab; `every` is a time between two runs. The id of each
+        run is `name@` and the time of the occurrence. With `session`, the run is a turn of that
+        session. A service calls this each time it starts: an equal schedule stays as it is, and
+        another one of the same name is replaced.
+
+        `missed` says what happens if nobody attended for a minute after an occurrence: one run for
+        all that were missed (`"once"`), none, or one for each (`"all"`). With `overlap="skip"`, an
+        occurrence starts nothing while the run of the last one has not ended.
+
+        A local time that does not exist on some day counts as the moment after the gap; one that
+        exists twice fires once.
+        """
+        access = listing(self._access, "schedule()")
+        if self.durability == "none":
+            msg = f"schedule({name!r}): the Runner must record its runs: durability='interrupt'."
+            raise UsageError(msg)
+        if session is not None:
+            check_session_id(session)
+        info = new_schedule(name, text, cron, every, timezone, session, missed, overlap)
+        check_run_id(info.next_run_id, self._tree.name)
+        return await self._schedules(access).put(info)
+
+    async def schedules(self) -> list[ScheduleInfo]:
+        """List this agent's schedules, by their names."""
+        return await self._schedules(listing(self._access, "schedules()")).all()
+
+    async def unschedule(self, name: str) -> bool:
+        """Remove a schedule. Runs that it started continue. Returns False if there is none."""
+        return await self._schedules(listing(self._access, "unschedule()")).remove(name)
+
+    def _schedules(self, access: StoreAccess) -> Schedules:
+        async def start(info: ScheduleInfo) -> None:
+            run_id, text = info.next_run_id, info.text
+            run = (
+                self.run(text, run_id=run_id, detached=True)
+                if info.session_id is None
+                else self.session(info.session_id).run(text, run_id=run_id, detached=True)
+            )
+            await run.accepted()
+
+        async def is_unfinished(run_id: str) -> bool:
+            row = await access.row(self._tree.name, run_id)
+            return row is not None and not row.ended
+
+        return Schedules(access, self._tree.name, start, is_unfinished)
+
     async def _act_on(self, access: StoreAccess, timer: Timer) -> bool:
         """Have the effect of a timer begin. Returns True if the store no longer has the timer."""
         if timer.kind == "reminder":
             await Inbox(access, self._tree.name, timer.session_id).deliver(timer)
             return True
+        if timer.kind == "occurrence":
+            return await self._schedules(access).act(timer)
         checkpoint_id, waiting = timer.content
         now = datetime.now(UTC)
         targets = {one: default for one, deadline, default in waiting if deadline <= now}
