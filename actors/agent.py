@@ -156,13 +156,33 @@ class Agent:
         parameters: Mapping[str, object] | type | None = None,
         full_history: bool = False,
         emit_events: bool = False,
+        background: bool = False,
+        background_after: float | None = None,
+        controls: bool = True,
     ) -> Tool:
         """Return this agent as a tool of another agent.
 
-        The tool sends this agent a request; the agent's last message is the result.
+        The tool sends this agent a request; the agent's last message is the result. With
+        `background`, the call is answered at once with a receipt, and the agent works as a run of
+        its own, whose end is posted to the caller's session. With `background_after`, that happens
+        if it has not ended after so many seconds. The model then also gets the tools `task_status`,
+        `task_send`, `task_wait` and `task_stop`, unless `controls` is False.
         """
         from .handoffs.agent_tool import AgentTool  # noqa: PLC0415 -- a circular import
 
+        if background or background_after is not None:
+            from .handoffs.background import background_tool  # noqa: PLC0415 -- a circular import
+
+            return background_tool(
+                self,
+                name=name,
+                description=description,
+                parameters=parameters,
+                full_history=full_history,
+                emit_events=emit_events,
+                after=background_after,
+                controls=controls,
+            )
         return AgentTool(
             self,
             name=name,

@@ -153,6 +153,7 @@ from .models import (
     ToolSpec,
     model_from_env,
 )
+from .run.background import BackgroundTask, TaskInfo
 from .run.map_progress import MapProgress
 from .run.mapping import MapResult, RunMap
 from .run.run import CancelHandle, Run
@@ -192,6 +193,7 @@ __all__ = [
     "AgentInput",
     "AskTimeout",
     "AudioPart",
+    "BackgroundTask",
     "Backoff",
     "BlockingRunner",
     "BlockingSession",
@@ -288,6 +290,7 @@ __all__ = [
     "Supervision",
     "SystemDraining",
     "SystemStats",
+    "TaskInfo",
     "Terminated",
     "TextPart",
     "ThreadActor",

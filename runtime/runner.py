@@ -53,6 +53,7 @@ from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
 from .run.approving import check_arguments, shown_interrupt, stored_interrupt
 from .run.attending import Attending, AttendingSettings, check_attending
+from .run.background import Background, TaskLimits
 from .run.event_log import EventLog
 from .run.kept.forgetting import forget_session
 from .run.kept.kept_life import KeptLife, read_life
@@ -113,6 +114,8 @@ _NO_ID: Final = (
 )
 _NO_INPUT: Final = AgentInput()
 _LONGEST_APP: Final = 200
+_TASK_KEPT: Final = 7 * 86_400.0
+"""Seconds for which the result of a background task is retained at least."""
 _KEPT_AT_LEAST: Final = 600.0
 """Seconds for which the result of a run with a `run_id` is retained at least.
 
@@ -234,9 +237,31 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         )
         self._factory = RunFactory(self._tree, system, access, settings)
         self._access = access
+        self._background = Background(access, self._tree.name, self._task_runner, TaskLimits())
+        if access is not None:
+            self._factory.background = self._background
+            for node in (node for tree in self._tree.trees() for node in tree.walk()):
+                for worker in getattr(node.agent, "background_agents", ()):
+                    if worker is not agent:
+                        self._background.add(worker)
 
     def __repr__(self) -> str:
         return f"<Runner of {self._tree.name!r}>"
+
+    def _task_runner(self, agent: Definition) -> Runner:
+        """Return the Runner of an agent that works in the background."""
+        keep = self._keep if self._keep is None else max(self._keep, _TASK_KEPT)
+        return Runner(
+            agent,
+            system=self.system,
+            store=self.store,
+            durability="step",
+            max_transfers=self.max_transfers,
+            hooks=self.hooks,
+            keep="all" if keep is None else keep,
+            version=self._factory.version,
+            app=self._factory.settings.app,
+        )
 
     @property
     def blocking(self) -> BlockingRunner[OutputT_co]:
@@ -473,6 +498,7 @@ class Runner(Unpicklable, Generic[OutputT_co]):
                 waits_for_answers=while_interrupted == "wait",
             ),
             settle,
+            self._background,
         )
 
     @suggests_option("Session.run")
@@ -604,6 +630,11 @@ class Runner(Unpicklable, Generic[OutputT_co]):
     ) -> Run[OutputT_co]:
         if self._access is None:
             return self._factory.make(own, _NO_INPUT, None, _no_store, timeout, at_once=True)
+        worker = self._background.known_runner_of(checkpoint_id)
+        if isinstance(worker, Runner) and worker is not self:
+            return worker._answered(
+                checkpoint_id, answers, own, timeout, streaming=streaming, detached=detached
+            )
         keep = self._keep if self._access.is_fenced else 0.0
         leave = self._on_leave(detached=detached)
         persistence = RunStore(
@@ -945,7 +976,12 @@ class Runner(Unpicklable, Generic[OutputT_co]):
             every,
         )
         recover = None if recover_every is None else partial(self.recover_every, recover_every)
-        return Attending(self._factory.choose_system, settings, recover)
+        workers = [
+            runner.attending(concurrency=concurrency, every=every, recover_every=recover_every)
+            for runner in self._background.runners.values()
+            if isinstance(runner, Runner)
+        ]
+        return Attending(self._factory.choose_system, settings, recover, workers)
 
     async def schedule(
         self,
@@ -1015,6 +1051,8 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         if timer.kind == "reminder":
             await Inbox(access, self._tree.name, timer.session_id).deliver(timer)
             return True
+        if timer.kind == "task":
+            return await self._background.report(timer)
         if timer.kind == "occurrence":
             return await self._schedules(access).act(timer)
         checkpoint_id, waiting = timer.content

@@ -19,6 +19,7 @@ from .durability.leases import Busy
 from .durability.store_access import StoreAccess
 from .durability.store_keys import session_key
 from .errors import UsageError
+from .run.background import Background, BackgroundTask, TaskInfo
 from .run.run import Run, end_of
 from .sessions.inbox import Inbox
 from .sessions.session_log import SessionLog
@@ -124,6 +125,7 @@ class Session(Generic[OutputT_co]):
 
     __slots__ = (
         "_access",
+        "_background",
         "_begun",
         "_busy",
         "_choose_system",
@@ -147,8 +149,10 @@ class Session(Generic[OutputT_co]):
         choose_system: Callable[[], ActorSystem],
         start: Start,
         inbox: Inbox,
-        settle: float = 0.0,
+        settle: float,
+        background: Background,
     ) -> None:
+        self._background = background
         self.id = session_id
         self._inbox = inbox
         self.settle = settle
@@ -251,6 +255,14 @@ class Session(Generic[OutputT_co]):
         """Remove a post. Returns False if a turn has heard it, or is about to."""
         return await self._inbox.withdraw(id)
 
+    async def tasks(self) -> list[TaskInfo]:
+        """Return the background tasks that turns of the session have started, newest first."""
+        return await self._background.tasks(self.id)
+
+    def task(self, id: str) -> BackgroundTask:  # noqa: A002 -- the natural name
+        """Return a handle of a background task: `send(text)`, `stop()`, `result()`, `info()`."""
+        return self._background.task(id)
+
     async def history(self) -> tuple[Message, ...]:
         """Return all messages, oldest first: inputs, replies, tool calls and their results."""
         return tuple((await self._log()).messages)
@@ -263,7 +275,9 @@ class Session(Generic[OutputT_co]):
         return SessionLog(self.id, await self._access.read(session_key(self.id)))
 
     async def clear(self) -> None:
-        """Delete all messages and values, after the turns sent earlier."""
+        """Delete all messages and values, after the turns sent earlier, and stop its tasks."""
+        if self._background.runners:
+            await self._background.stop_all(self.id)
         system = self._choose_system()
         turn = Turn(self._access, self.id, "queue", None, inbox=self._inbox)
         await LoopBridge(system, f"session {self.id!r}").call(lambda: turn.forget_all(system))

@@ -37,6 +37,7 @@ from ...runtime.system.system import ActorSystem
 from ...runtime.unpicklable import Unpicklable
 from ..agent import Agent, AgentOptions, check_option_names
 from ..guardrail import GuardrailFunction, InputGuardrail, OutputGuardrail, as_guardrails
+from ..handoffs.background import BackgroundAgentTool, control_tools
 from ..handoffs.filters import HandoffInputFilter
 from ..handoffs.handoff import Handoff, as_handoff
 from ..handoffs.transfer import exit_tool as default_exit_tool
@@ -382,6 +383,11 @@ class ChatModelAgent(Unpicklable, Agent, Generic[OutputT_co]):
         return None
 
     @property
+    def background_agents(self) -> Sequence[Agent]:
+        """The agents that work in the background for this one."""
+        return [one.background_agent for one in self.tools if isinstance(one, BackgroundAgentTool)]
+
+    @property
     def asks_approval(self) -> Sequence[str]:
         """The names of the tools that need approval."""
         return [
@@ -568,6 +574,9 @@ def _as_tools(
             )
             raise UsageError(msg, agent=name)
         found[made.name] = made
+    if any(isinstance(one, BackgroundAgentTool) and one.controls for one in found.values()):
+        for control in control_tools:
+            found.setdefault(control.name, control)
     return tuple(sets), tuple(found.values())
 
 

@@ -6,6 +6,7 @@ listed above it:
     transfer          the tool `transfer_to_agent`, its instruction, `DeterministicTransfer`; the
                       exit tool
     agent_tool        an agent as a tool
+    background        an agent as a tool that works in the background
     items             the conversation as an input filter receives it
     filters           ready-made input filters
     handoff           a separate tool for each specialist

@@ -22,7 +22,7 @@ from .transfer import text_argument
 if TYPE_CHECKING:
     from ..agent import Agent
 
-__all__ = ["AgentTool"]
+__all__ = ["AgentTool", "request_of"]
 
 
 class AgentTool(Tool):
@@ -66,14 +66,7 @@ class AgentTool(Tool):
                 *retold(entries, self.agent_name, skip_transfers=outer.run.skip_transfers),
             )
         else:
-            asked = (
-                Message(
-                    "user",
-                    _as_text(arguments)
-                    if own["_typed"]
-                    else text_argument(context, arguments, "request"),
-                ),
-            )
+            asked = (Message("user", request_of(context, arguments, typed=own["_typed"])),)
         return await self.answer(
             context, AgentInput(asked, outer.streaming), shown=own["_emit_events"]
         )
@@ -108,6 +101,11 @@ class AgentTool(Tool):
     def agent_name(self) -> str:
         name: str = self.__dict__["agent"].name
         return name
+
+
+def request_of(context: ToolContext, arguments: Any, *, typed: bool) -> str:
+    """Return the text of a request to the agent."""
+    return _as_text(arguments) if typed else text_argument(context, arguments, "request")
 
 
 def _request_schema() -> dict[str, Any]:

@@ -77,6 +77,7 @@ class ToolCallState:
         "_over",
         "_room",
         "_sleeps",
+        "_tasks",
         "_used",
         "action",
         "answer",
@@ -101,6 +102,7 @@ class ToolCallState:
         self._used: set[int] = set()  # the answers that this attempt has read
         self._casts = 0  # the number of agents it has called
         self._sleeps = 0
+        self._tasks = 0
 
     @property
     def address_step(self) -> AddressStep:
@@ -123,6 +125,11 @@ class ToolCallState:
     def approval(self, info: object, due: Due | None = None) -> object:
         """Return the answer to the approval request, or interrupt the run if there is none."""
         return self._wait(info, None, due, approval=True)
+
+    def next_task(self) -> str:
+        """Return what distinguishes the next background task of this call."""
+        self._tasks += 1
+        return f" task {self._tasks}"
 
     def next_sleep(self) -> str:
         """Return the name of the next sleep of this call."""

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ...runtime.agent.options import tool_options
 from ...runtime.agent.run_context import RunContext
@@ -20,6 +20,9 @@ from ...runtime.data.run_path import names_of
 from ...runtime.errors import UsageError
 from .attempt import Attempt
 from .tool_call_state import ToolCallState
+
+if TYPE_CHECKING:
+    from ..agent import Agent
 
 __all__ = ["ToolContext", "attempt_of", "call_state_of"]
 
@@ -203,6 +206,16 @@ class ToolContext:
         return await call_state.runtime.step(
             f"{call_state.call.name} {call_state.call.id}: {name}", make
         )
+
+    async def start(self, agent: Agent, text: str) -> str:
+        """Start an agent in the background, once for this call. Returns the id of the task.
+
+        The agent works as a run of its own, whose end is posted to the session of this run; see
+        `Session.task`.
+        """
+        from ..handoffs.background import start_task  # noqa: PLC0415 -- a circular import
+
+        return await start_task(self, agent, text, self._call_state.next_task())
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking function in a worker thread, with this call's context variables."""

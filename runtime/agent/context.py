@@ -59,11 +59,12 @@ async def _from_now(duration: timedelta) -> datetime:
 class AgentContext:
     """One invocation of an agent, from the agent's side."""
 
-    __slots__ = ("_runtime", "_sleeps", "resume")
+    __slots__ = ("_runtime", "_sleeps", "_tasks", "resume")
 
     def __init__(self, runtime: AgentRuntime) -> None:
         self._runtime = runtime
         self._sleeps = 0
+        self._tasks = 0
         self.resume: ResumeInfo | None = None
         """Set when the agent resumes after an interrupt, its own or one of an agent that it called.
         """
@@ -165,6 +166,24 @@ class AgentContext:
         woken = self.resume is not None and self.resume.is_target and self.resume.info == info
         if datetime.now(UTC) < until and not woken:
             raise AgentSleeps(info, Due(until, None))
+
+    async def start(self, agent: Definition, text: str) -> str:
+        """Start an agent in the background, once at this place. Returns the id of the task.
+
+        The agent works as a run of its own, whose end is posted to the session of this run; see
+        `Session.task`.
+        """
+        run = self._runtime.run
+        if run.session_id is None or run.background is None:
+            msg = (
+                f"{agent.name} cannot work in the background: its end would be reported to nobody, "
+                "because the run belongs to no session, or has no store. Start it with "
+                "runner.session(id).query(...)."
+            )
+            raise UsageError(msg, run=run.run_id, agent=self.agent_name)
+        self._tasks += 1
+        key = f"{run.run_id} {self.invocation_id} {self._tasks}"
+        return await run.background.start(agent, text, key, run.session_id, run.run_id)
 
     async def cast(self, agent: Definition, input: AgentInput | None = None) -> Outcome:  # noqa: A002 -- the contract's
         """Run another agent as a child of this one, and return its outcome.

@@ -19,7 +19,7 @@ from .override import Override
 from .run_messages import CancelMode
 from .session_values import SessionValues
 
-__all__ = ["RunContext", "RunInbox", "RunLease"]
+__all__ = ["RunContext", "RunInbox", "RunLease", "RunTasks"]
 
 if TYPE_CHECKING:
     from ..data.posts import Post, Posted
@@ -39,6 +39,25 @@ class RunLease(Protocol):
     async def make_sure(self) -> None: ...
 
 
+class RunTasks(Protocol):
+    """The background tasks of the run's Runner."""
+
+    async def start(
+        self,
+        agent: Any,
+        text: str,
+        call_key: str,
+        session_id: str,
+        run_id: str,
+        seconds: float = 0.0,
+        /,
+    ) -> str: ...
+    async def result_in_time(self, task_id: str, seconds: float, /) -> Any: ...
+    async def info(self, task_id: str, /) -> Any: ...
+    async def require(self, task_id: str, session_id: str, /) -> None: ...
+    def task(self, task_id: str, /) -> Any: ...
+
+
 class RunInbox(Protocol):
     """The posts to a run or its session."""
 
@@ -53,6 +72,7 @@ class RunContext:
     """One run, as hooks and callbacks see it."""
 
     __slots__ = (
+        "background",
         "checkpoint_id",
         "context",
         "continues_elsewhere",
@@ -104,6 +124,8 @@ class RunContext:
         """True if the run may later continue from here, so all its data must be storable."""
         self.checkpoint_id: str | None = None
         """The id of its checkpoint, if it is stored."""
+        self.background: RunTasks | None = None
+        """Starts background tasks; None without a Runner that has a store."""
         self.inbox: RunInbox | None = None
         """The posts to the run or its session; None if it has no inbox."""
         self.lease: RunLease | None = None

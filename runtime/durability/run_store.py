@@ -35,8 +35,8 @@ from .saves.loading import FoundCheckpoint, find_checkpoint, load_image
 from .saves.long_history import Segments
 from .saves.save_slot import SAVES_SECONDS, SaveSlot
 from .store_access import StoreAccess
-from .store_keys import answered_key, answered_prefix, journal_key
-from .timers import Timer, deadline_timer
+from .store_keys import TASK, answered_key, answered_prefix, journal_key
+from .timers import deadline_timer, due_task
 from .unfinished_run import UnfinishedRun, lost_text
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from ..agent.run_messages import CancelRun
     from ..agent.run_state import RunState
     from ..clock import Clock
-    from ..data.interrupt import InterruptContext
     from ..telemetry.run_telemetry import RunTelemetry
 
 __all__ = ["RunStore"]
@@ -625,10 +624,9 @@ class RunStore:
             content |= self.row.kept_with_saves()
             number = (self._slot.number or 0) + 1
             row = self.row.entry(state, RunStatus(kind), end, save=number, is_open=is_open)
-            timer = self._timer(state, number, end.result.interrupts) if is_over else None
-            if timer is not None:
+            timers = await self._timers(state, number, end) if is_over else []
+            if any(context.deadline is not None for context in end.result.interrupts):
                 content["timer"] = True
-            timers = [] if timer is None else [timer.entry()]
             checkpoint, writes = self._slot.save(self.run_id, self.row.run.agent, content)
             try:
                 heard = self._heard(state)
@@ -651,17 +649,21 @@ class RunStore:
             self.row.is_open = False
             await self.give_back()
 
-    def _timer(
-        self, state: RunState, number: int, contexts: Sequence[InterruptContext]
-    ) -> Timer | None:
-        run = self.row.run
-        session_id = state.context.session_id
+    async def _timers(self, state: RunState, number: int, end: RunEnd) -> list[Write]:
+        """Return the timers of an interrupt: of its deadlines, and of a background task."""
+        session_id, contexts = state.context.session_id, end.result.interrupts
         timer = deadline_timer(
-            self.run_id, run.agent, session_id, number, self.checkpoint_id, contexts
+            self.run_id, self.row.run.agent, session_id, number, self.checkpoint_id, contexts
         )
-        if timer is not None:
-            self.access.require_list("interrupt(deadline=...)")
-        return timer
+        if timer is None:
+            return await self._task(state)
+        self.access.require_list("interrupt(deadline=...)")
+        return [timer.entry(), *await self._task(state)]
+
+    async def _task(self, state: RunState) -> list[Write]:
+        """Return the writes that have the outcome of a background task reported."""
+        is_task = self.run_id.startswith(TASK) and state.context.session_id == self.run_id
+        return await due_task(self.access, self.run_id) if is_task else []
 
     # --- the end ---
 
@@ -719,6 +721,8 @@ class RunStore:
             writes += await self._closing(state, end)
             heard = [] if state is None else self._heard(state)
             writes += heard
+            if state is not None and end is not None:
+                writes += await self._task(state)
             if stands and seconds and self.access.is_fenced:
                 await write_end(
                     self._write, writes, self._slot, self._segments, self.run_id, seconds

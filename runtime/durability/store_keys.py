@@ -10,6 +10,7 @@ from typing import Final
 __all__ = [
     "PREEMPT",
     "RESERVED",
+    "TASK",
     "answered_by_key",
     "answered_key",
     "answered_prefix",
@@ -39,12 +40,16 @@ __all__ = [
     "stuck_of",
     "stuck_prefix",
     "target_of",
+    "task_key",
 ]
 
 RESERVED: Final = "offbook:"
 """The prefix of all keys except checkpoints. No user's id may start with it."""
 
 PREEMPT: Final = f"{RESERVED}preempt:"
+
+TASK: Final = "task-"
+"""The prefix of the ids of background tasks."""
 
 
 def answered_key(run_id: str, number: int) -> str:
@@ -187,6 +192,11 @@ def schedule_prefix(agent_name: str) -> str:
 def occurrence_key(agent_name: str, name: str, occurrence: str) -> str:
     """Return the id of the timer for the next occurrence of a schedule."""
     return f"{RESERVED}occurrence:{len(agent_name)}:{agent_name}:{len(name)}:{name}:{occurrence}"
+
+
+def task_key(task_id: str) -> str:
+    """Return the id of the timer of a background task whose outcome is not reported yet."""
+    return f"{RESERVED}task:{task_id}"
 
 
 def stop_prefix(owner: str) -> str:

@@ -15,24 +15,33 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from ..codec.packing import pack, unpack
+from ..data.chat import new_id
 from ..data.interrupt import InterruptContext
 from ..errors import CheckpointError
 from ..stores.run_entries import TIMER, DropEntry, ExpectEntry, RunEntry, RunQuery
-from ..stores.writes import Write
+from ..stores.writes import Put, Write
 from .run_labels import session_text
-from .store_keys import deadline_key
+from .store_keys import arrivals_key, deadline_key, task_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .store_access import StoreAccess
 
-__all__ = ["Timer", "TimerKind", "deadline_timer", "due_timers", "timers_of"]
+__all__ = [
+    "Timer",
+    "TimerKind",
+    "deadline_timer",
+    "due_task",
+    "due_timers",
+    "read_timer",
+    "timers_of",
+]
 
 _FORMAT: Final = 1
 _AT_ONCE: Final = 200
 
-TimerKind: TypeAlias = Literal["deadline", "reminder", "occurrence"]
+TimerKind: TypeAlias = Literal["deadline", "reminder", "occurrence", "task"]
 
 
 class Timer(NamedTuple):
@@ -89,21 +98,39 @@ def deadline_timer(
     )
 
 
+async def due_task(access: StoreAccess, task_id: str) -> list[Write]:
+    """Return the writes that make the timer of a task due, because its run ends or asks."""
+    row = await access.run_entry(task_key(task_id))
+    if row is None:
+        return []  # it is no task, or its outcome is reported
+    timer = read_timer(row)
+    parent, _, until, told, _ = timer.content
+    now = datetime.now(UTC)
+    # With another content: whoever reads the old row at this moment does not replace this one.
+    due = timer._replace(
+        at=now if until is None else max(now, until),
+        content=[parent, task_id, until, told, new_id()],
+    )
+    arrival = Put(arrivals_key(timer.agent_name), pack(task_id))
+    return [DropEntry(timer.key), due.entry(), arrival]
+
+
 async def due_timers(access: StoreAccess, agent_name: str) -> list[Timer]:
     """Return timers of that agent that are due: the first ones first, and at most some hundreds."""
     query = RunQuery(
         (TIMER,), agent_name, until=_microseconds(datetime.now(UTC)) + 1, limit=_AT_ONCE
     )
-    return [_read(row) for row in reversed(await access.run_entries(query))]
+    return [read_timer(row) for row in reversed(await access.run_entries(query))]
 
 
 async def timers_of(access: StoreAccess, agent_name: str, session_id: str) -> list[Timer]:
     """Return the timers of a session, the first ones first."""
     query = RunQuery((TIMER,), agent_name, session=session_text(session_id), limit=10_000)
-    return [_read(row) for row in reversed(await access.run_entries(query))]
+    return [read_timer(row) for row in reversed(await access.run_entries(query))]
 
 
-def _read(row: RunEntry) -> Timer:
+def read_timer(row: RunEntry) -> Timer:
+    """Decode a row."""
     try:
         form, kind, session_id, content = unpack(row.value)
     except (TypeError, ValueError) as problem:

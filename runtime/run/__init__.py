@@ -18,6 +18,7 @@ agents' own code runs in the actors of `agent/`. Each module imports only from t
     run_supervisor  the single writer: an actor
     event_iterator  one iteration over a run's events
     run             a run as its caller sees it
+    background      agents that outlive the call that started them
     run_factory     creates the runs of one Runner, and chooses a system for each
     approving       the interrupt that an answer applies to
     kept            queries about the runs in a store: a package

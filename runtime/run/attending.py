@@ -7,7 +7,7 @@ The claim of the session's turn decides which of several attending processes sta
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..clock import Timer
     from ..durability.store_access import StoreAccess
     from ..durability.timers import Timer as StoredTimer
+    from ..stores.run_entries import RunEntry
     from .recovery_loop import RecoveryLoop
     from .run import Run
 
@@ -68,7 +69,9 @@ class Attending:
         choose_system: Callable[[], Host],
         settings: AttendingSettings,
         recover: Callable[[], RecoveryLoop] | None,
+        workers: Sequence[Attending] = (),
     ) -> None:
+        self._workers = workers  # for the agents that work in the background
         self._choose_system = choose_system
         self._settings = settings
         self._recover = recover
@@ -80,6 +83,8 @@ class Attending:
         if self._ref is None:
             self._ref = self._choose_system().spawn(_Attendant, self._settings)
             self._recovering = None if self._recover is None else self._recover()
+            for worker in self._workers:
+                worker.start()
         return self
 
     def stop(self) -> ActorFuture[bool] | None:
@@ -87,6 +92,8 @@ class Attending:
 
         Await the returned future to wait until the current look has ended.
         """
+        for worker in self._workers:
+            worker.stop()
         recovering, self._recovering = self._recovering, None
         if recovering is not None:
             recovering.stop()
@@ -154,8 +161,8 @@ class _Attendant(Actor):
         self._waiting: dict[str, None] = {}  # sessions that wait for one of these to end
         self._settling: dict[str, tuple[str, Timer]] = {}  # with the last post seen
         self._timer: Timer | None = None
-        # Timers whose effect has begun here, until what it began has removed them from the store.
-        self._begun: set[str] = set()
+        # Rows of timers whose effect has begun here, until what it began has removed them.
+        self._begun: set[RunEntry | None] = set()
         self._ends: list[Callable[[], object]] = []
         self._is_asked = False  # whether a look at all inboxes is in the mailbox
 
@@ -165,7 +172,7 @@ class _Attendant(Actor):
         watch = access.watch([arrivals_key(agent_name)], self._on_change)
         if watch is not None:
             self._ends.append(watch.close)
-        self.actor_ref.tell(_LookAtAll(is_periodic=True))
+        self._tell(_LookAtAll(is_periodic=True))
 
     async def on_receive(self, message: object) -> None:
         match message:
@@ -232,13 +239,13 @@ class _Attendant(Actor):
         if not settings.access.lists_runs:
             return
         due = await due_timers(settings.access, settings.agent_name)
-        self._begun &= {timer.key for timer in due}  # the others are gone from the store
+        self._begun &= {timer.row for timer in due}  # the others are gone from the store
         for timer in due:
-            if timer.key in self._begun:
+            if timer.row in self._begun:
                 continue
             try:
                 if not await settings.act(timer):
-                    self._begun.add(timer.key)
+                    self._begun.add(timer.row)
             except Exception as error:  # noqa: BLE001 -- the store may answer next time
                 loggers.run.warning("Timer %r is tried again: %s", timer.key, error)
 

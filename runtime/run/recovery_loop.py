@@ -150,7 +150,7 @@ class _Repeater(Actor):
 
     def on_start(self) -> None:
         if self._at_once:
-            self.actor_ref.tell(None)
+            self._work_again()
         else:
             self._wait()
 

@@ -31,6 +31,7 @@ from ..errors import UsageError
 from ..system.loop_bridge import LoopBridge, refuse_trio, running_loop
 from ..system.state import SystemState
 from ..system.system import ActorSystem
+from .background import Background
 from .event_log import EventLog
 from .follow.following import Following
 from .follow.live_runs import LiveRun
@@ -84,6 +85,7 @@ class RunFactory:
     ) -> None:
         self.tree = tree
         self.access = access
+        self.background: Background | None = None  # set by a Runner with a store
         self.settings = settings
         self.rules = Rules()
         self.version = settings.version  # a host in a cluster uses the cluster's version
@@ -124,7 +126,7 @@ class RunFactory:
     ) -> RunContext:
         settings = self.settings
         hooks, override = hooks_of_a_run(settings.hooks), current_override(self)
-        return RunContext(
+        context = RunContext(
             run_id,
             session_id,
             session,
@@ -135,6 +137,8 @@ class RunFactory:
             history=settings.history,
             override=override,
         )
+        context.background = self.background
+        return context
 
     def unfinished(
         self,

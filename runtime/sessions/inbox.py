@@ -172,15 +172,21 @@ class Inbox:
 
         Returns False if it was withdrawn, or another process has moved it.
         """
-        post_id, _, message, when, sender, posted_at = timer.content
+        post = post_of(timer).replace(not_before=None)
+        return await self.store(post, timer.removal(), timer.key)
+
+    async def store(self, post: Post, also: Sequence[Write], key: str) -> bool:
+        """Store a post with the next number, and `also`, in one step.
+
+        Returns False if that is refused because of `key`: another process has done it.
+        """
         for _ in range(_ATTEMPTS):
             last = await self._access.get(self._number_key)
-            number = (0 if last is None else int(unpack(last))) + 1
-            post = Post(post_id, number, message, when, None, sender, posted_at)
+            numbered = post.replace(seq=(0 if last is None else int(unpack(last))) + 1)
             try:
-                await self._access.commit(None, [*timer.removal(), *self._writes(post, last)])
+                await self._access.commit(None, [*also, *self._writes(numbered, last)])
             except WriteRefused as refused:
-                if refused.key == timer.key:
+                if refused.key == key:
                     return False
                 continue
             _known_posts_of(self._access).arrived(self._agent, self.target)
