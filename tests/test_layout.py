@@ -77,6 +77,7 @@ ORDER = {
 # higher room for its caller.
 LAZY = {
     ("actors.agent", "actors.handoffs.agent_tool"),
+    ("actors.agent", "actors.handoffs.background"),
     ("runtime.actor.current", "runtime.system.threaded"),
     ("runtime.data.run_result", "runtime.observe.result_html"),
     ("runtime.runner", "runtime.observe.timeline"),

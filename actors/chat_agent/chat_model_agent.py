@@ -575,7 +575,7 @@ def _as_tools(
             raise UsageError(msg, agent=name)
         found[made.name] = made
     if any(isinstance(one, BackgroundAgentTool) and one.controls for one in found.values()):
-        for control in control_tools:
+        for control in control_tools():
             found.setdefault(control.name, control)
     return tuple(sets), tuple(found.values())
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ...runtime.data.run_result import RunStatus
 from ...runtime.errors import ToolError, UsageError
 from ..tools.tool import Tool, tool
-from ..tools.tool_context import ToolContext
+from ..tools.tool_context import ToolContext, call_state_of
 from .agent_tool import AgentTool, request_of
 
 if TYPE_CHECKING:
     from ...runtime.agent.run_context import RunTasks
     from ..agent import Agent
 
-__all__ = ["BackgroundAgentTool", "background_tool", "control_tools", "start_task"]
+__all__ = ["BackgroundAgentTool", "background_tool", "control_tools"]
 
 _LONGEST_WAIT: Final = 60.0
 
@@ -36,7 +36,7 @@ class BackgroundAgentTool(AgentTool):
     async def _play(self, context: ToolContext, arguments: Any) -> object:
         seconds = self.__dict__["_after"] or 0.0
         text = request_of(context, arguments, typed=self.__dict__["_typed"])
-        task_id = await start_task(context, self.background_agent, text, "", seconds)
+        task_id = await call_state_of(context).start_task(self.background_agent, text, seconds)
         if seconds:
             result = await _tasks_of(context).result_in_time(task_id, seconds)
             if result is not None:
@@ -85,24 +85,6 @@ def background_tool(
     made.__dict__["_after"] = after
     made.__dict__["controls"] = controls
     return made
-
-
-async def start_task(
-    context: ToolContext, agent: Agent, text: str, number: str, seconds: float = 0.0
-) -> str:
-    """Start a task in the name of a tool call. Returns its id."""
-    run = context.run
-    if run.session_id is None or run.inbox is None:
-        msg = (
-            f"{agent.name} cannot work in the background: its end would be reported to nobody, "
-            "because the run belongs to no session. Start it with runner.session(id).query(...)."
-        )
-        raise UsageError(msg, run=run.run_id, agent=context.agent_name)
-    key = context.idempotency_key + number
-    try:
-        return await _tasks_of(context).start(agent, text, key, run.session_id, run.run_id, seconds)
-    except UsageError as error:
-        raise ToolError(str(error), agent=context.agent_name) from error
 
 
 def _tasks_of(context: ToolContext) -> RunTasks:
@@ -164,8 +146,9 @@ async def task_stop(context: ToolContext, task_id: str) -> str:
     return "stopped"
 
 
-control_tools: Final = (task_status, task_send, task_wait, task_stop)
-"""The tools that a model gets with an agent that works in the background."""
+def control_tools() -> tuple[Tool, ...]:
+    """Return the tools that a model gets with an agent that works in the background."""
+    return task_status, task_send, task_wait, task_stop
 
 
 async def _own(context: ToolContext, task_id: str) -> RunTasks:

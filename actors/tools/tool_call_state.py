@@ -9,15 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...runtime.agent.agent_runtime import AgentRuntime
 from ...runtime.codec.kept_values import stored_form
 from ...runtime.data.chat import ToolCall
 from ...runtime.data.events import Action, AgentEvent, CustomAction, Interrupted
 from ...runtime.data.interrupt import AddressStep, Answer, Due, InterruptContext
-from ...runtime.errors import CheckpointError, UsageError
+from ...runtime.errors import CheckpointError, ToolError, UsageError
 from .call_key import key_of
+
+if TYPE_CHECKING:
+    from ...runtime.agent.tree import Definition
 
 __all__ = ["ToolCallState", "ToolInterrupted"]
 
@@ -126,10 +129,27 @@ class ToolCallState:
         """Return the answer to the approval request, or interrupt the run if there is none."""
         return self._wait(info, None, due, approval=True)
 
-    def next_task(self) -> str:
-        """Return what distinguishes the next background task of this call."""
+    async def start_task(self, agent: Definition, text: str, seconds: float = 0.0) -> str:
+        """Start an agent in the background, once for this call. Returns the id of the task.
+
+        `seconds`: for how long the call waits for the result itself.
+        """
+        runtime, run = self.runtime, self.runtime.run
+        if run.session_id is None or run.inbox is None or run.background is None:
+            msg = (
+                f"{agent.name} cannot work in the background: its end would be reported to nobody, "
+                "because the run belongs to no session. Start it with "
+                "runner.session(id).query(...)."
+            )
+            raise UsageError(msg, run=run.run_id, agent=runtime.agent_name)
         self._tasks += 1
-        return f" task {self._tasks}"
+        key = f"{self.idempotency_key} task {self._tasks}"
+        try:
+            return await run.background.start(agent, text, key, run.session_id, run.run_id, seconds)
+        except (
+            UsageError
+        ) as error:  # such as too many tasks, which the model can do something about
+            raise ToolError(str(error), agent=runtime.agent_name) from error
 
     def next_sleep(self) -> str:
         """Return the name of the next sleep of this call."""

@@ -22,7 +22,7 @@ from .attempt import Attempt
 from .tool_call_state import ToolCallState
 
 if TYPE_CHECKING:
-    from ..agent import Agent
+    from ...runtime.agent.tree import Definition
 
 __all__ = ["ToolContext", "attempt_of", "call_state_of"]
 
@@ -207,15 +207,13 @@ class ToolContext:
             f"{call_state.call.name} {call_state.call.id}: {name}", make
         )
 
-    async def start(self, agent: Agent, text: str) -> str:
+    async def start(self, agent: Definition, text: str) -> str:
         """Start an agent in the background, once for this call. Returns the id of the task.
 
         The agent works as a run of its own, whose end is posted to the session of this run; see
         `Session.task`.
         """
-        from ..handoffs.background import start_task  # noqa: PLC0415 -- a circular import
-
-        return await start_task(self, agent, text, self._call_state.next_task())
+        return await self._call_state.start_task(agent, text)
 
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking function in a worker thread, with this call's context variables."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ..codec.packing import pack, unpack
 from ..data.chat import new_id
 from ..data.interrupt import InterruptContext
+from ..data.value import Value
 from ..errors import CheckpointError
 from ..stores.run_entries import TIMER, DropEntry, ExpectEntry, RunEntry, RunQuery
 from ..stores.writes import Put, Write
@@ -44,7 +45,7 @@ _AT_ONCE: Final = 200
 TimerKind: TypeAlias = Literal["deadline", "reminder", "occurrence", "task"]
 
 
-class Timer(NamedTuple):
+class Timer(Value, frozen=True):
     """One timer."""
 
     key: str
@@ -107,7 +108,7 @@ async def due_task(access: StoreAccess, task_id: str) -> list[Write]:
     parent, _, until, told, _ = timer.content
     now = datetime.now(UTC)
     # With another content: whoever reads the old row at this moment does not replace this one.
-    due = timer._replace(
+    due = timer.replace(
         at=now if until is None else max(now, until),
         content=[parent, task_id, until, told, new_id()],
     )

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Background", "BackgroundTask", "TaskInfo", "TaskLimits"]
 
-_LOOK: Final = timedelta(seconds=60)
-"""The time after which a task whose end nobody has noted is looked at again."""
+_LOOK_SECONDS: Final = 60.0
+"""Seconds after which a task whose end nobody has noted is looked at again."""
 _SHOWN: Final = 4_000
 """The characters of a result that a report has."""
 _OPEN: Final = (RunStatus.RUNNING.value, RunStatus.PENDING.value, RunStatus.DRAINED.value)
@@ -190,7 +190,7 @@ class Background:
             "task",
             self._agent,
             session_id,
-            max(until, datetime.now(UTC)) + _LOOK,
+            _next_look() + timedelta(seconds=seconds),
             [run_id, task_id, until if seconds else None, 0, new_id()],
         )
         await access.commit(None, [timer.entry()])
@@ -268,15 +268,15 @@ class Background:
             await _try(access, timer.removal())
             return True
         if row is None:  # its parent is about to start it, now or when it is recovered
-            again = timer._replace(at=datetime.now(UTC) + _LOOK)
+            again = timer.replace(at=_next_look())
             await _try(access, [*timer.removal(), again.entry()])
             return False
         info = read_entry(row)
         is_over = info.ended is not None or info.status is RunStatus.STUCK
         number = getattr(info.checkpoint_id, "save", 0)
         asks = info.status is RunStatus.INTERRUPTED and number != told
-        again = timer._replace(
-            at=datetime.now(UTC) + _LOOK,
+        again = timer.replace(
+            at=_next_look(),
             content=[parent, task_id, None, number if asks else told, new_id()],
         )
         if not is_over and not asks:
@@ -344,6 +344,10 @@ class Background:
             raise UsageError(msg)
         self._access.require_list("a background task")
         return self._access
+
+
+def _next_look() -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=_LOOK_SECONDS)
 
 
 async def _result(run: Run[Any]) -> Any:

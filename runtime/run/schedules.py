@@ -31,9 +31,8 @@ Missed = Literal["once", "skip", "all"]
 Overlap = Literal["skip", "queue"]
 
 _FORMAT: Final = 1
-_LATE: Final = timedelta(seconds=60)
-"""An occurrence on which nobody acted for this long was missed."""
-_SHORTEST: Final = timedelta(seconds=1)
+_LATE_SECONDS: Final = 60.0
+"""An occurrence on which nobody acted for so many seconds was missed."""
 _LONGEST_NAME: Final = 100
 _ATTEMPTS: Final = 20
 
@@ -149,7 +148,7 @@ class Schedules:
             await self._drop(timer)  # the schedule was changed at this moment
             return True
         now, started = datetime.now(UTC), info.last_run_id
-        if info.missed == "skip" and now - info.next > _LATE:
+        if info.missed == "skip" and (now - info.next).total_seconds() > _LATE_SECONDS:
             loggers.run.info("Occurrence %s was missed, and is skipped.", info.next_run_id)
         elif info.overlap == "skip" and started is not None and await self._is_unfinished(started):
             loggers.run.info(
@@ -230,7 +229,7 @@ def new_schedule(
         raise UsageError(msg) from problem
     now = datetime.now(zone).replace(microsecond=0)
     if every is not None:
-        if not isinstance(every, timedelta) or every < _SHORTEST:
+        if not isinstance(every, timedelta) or every < timedelta(seconds=1):
             msg = f"{call}: every must be a timedelta of at least a second, got {every!r:.80}."
             raise UsageError(msg)
         first: datetime | None = now + every
