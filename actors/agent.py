@@ -91,8 +91,9 @@ class Agent:
     ) -> None:
         if not isinstance(name, str) or not name:
             msg = (
-                f"{type(self).__name__}(name={name!r}): an agent needs a name: by it others hand "
-                "over to it, and its events are told apart."
+                f"{type(self).__name__}(name={name!r}): name must be a non-empty string. Other "
+                "agents hand off to it by name, and its events carry the name. Pass "
+                "name='weather', for example."
             )
             raise UsageError(msg)
         _check_options(name, history, hooks, on_failure)
@@ -111,8 +112,8 @@ class Agent:
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         """Run the agent: yield events one after the other. Write it as `async def` with `yield`."""
         msg = (
-            f"{type(self).__name__} has no run(): write `async def run(self, input, context)` "
-            "with `yield AgentEvent.say(...)`."
+            f"{type(self).__name__} must have a method run(). Write `async def run(self, input, "
+            "context)` with `yield AgentEvent.say(...)`."
         )
         raise UsageError(msg, agent=self.name)
 
@@ -209,8 +210,9 @@ class Agent:
         unknown = sorted(changes.keys() - AgentOptions.__optional_keys__)
         if unknown:
             msg = (
-                f"agent {self.name!r}: with_options({unknown[0]}=...) is unknown. Known are "
-                f"options, {', '.join(sorted(AgentOptions.__optional_keys__))}."
+                f"agent {self.name!r}: with_options({unknown[0]}=...) is not an option of an "
+                "agent. The options are: options, "
+                f"{', '.join(sorted(AgentOptions.__optional_keys__))}."
             )
             raise UsageError(msg, agent=self.name)
         _check_options(

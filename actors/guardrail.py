@@ -120,13 +120,13 @@ async def _look(
     found = await maybe_await(function(context.run, runtime_of(context).node.agent, value))
     if not isinstance(found, GuardrailFunctionOutput):
         msg = (
-            f"the {what} guardrail {name} returned {found!r}: return a "
-            "GuardrailFunctionOutput(output_info=..., tripwire_triggered=...)."
+            f"the {what} guardrail {name} must return a GuardrailFunctionOutput, got {found!r}. "
+            "Return GuardrailFunctionOutput(output_info=..., tripwire_triggered=...)."
         )
         raise UsageError(msg, agent=context.agent_name)
     if found.tripwire_triggered:
         msg = (
-            f"the {what} guardrail {name} has tripped at agent {context.agent_name!r}: "
+            f"the {what} guardrail {name} stopped agent {context.agent_name!r}: "
             f"{found.output_info!r}"
         )
         raise GuardrailTripped(
@@ -196,8 +196,8 @@ def as_guardrails(
     for one in given:
         if not isinstance(one, kind) and (not callable(one) or isinstance(one, type)):
             msg = (
-                f"agent {whose!r}: {one!r} is no {kind.__name__}: pass a function of (context, "
-                f"agent, value), or {kind.__name__}(function)."
+                f"agent {whose!r}: guardrails must contain functions of (context, agent, value) "
+                f"or {kind.__name__}(function), got {one!r}."
             )
             raise UsageError(msg, agent=whose)
         found.append(one if isinstance(one, kind) else make(one))

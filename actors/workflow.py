@@ -32,8 +32,8 @@ class _Workflow(Agent):
         """Warn, when a Runner is made, if there is no sub-agent to run."""
         if not node.children:
             loggers.workflow.warning(
-                "%s %r has no sub-agents: it ends at once. set_sub_agents(...) gives a copy "
-                "that has some.",
+                "%s %r has no sub-agents, so it ends at once. Use the copy that "
+                "set_sub_agents(...) returns.",
                 type(self).__name__,
                 self.name,
             )
@@ -96,8 +96,8 @@ class Loop(_Workflow):
         super().__init__(name=name, description=description, sub_agents=sub_agents, **agent_options)
         if max_iterations is not None and max_iterations < 0:
             msg = (
-                f"Loop {name!r}: max_iterations must be a number of rounds, or None for no "
-                f"bound, got {max_iterations}."
+                f"Loop {name!r}: max_iterations must be a number of rounds, 1 or more, or None "
+                f"for no bound, got {max_iterations}."
             )
             raise UsageError(msg, agent=name)
         self.max_iterations = max_iterations

@@ -32,8 +32,8 @@ class Backoff:
         # `not >=` instead of `<`, so that nan is refused as well.
         if not (self.initial >= 0 and self.maximum >= 0):
             msg = (
-                f"Backoff: initial={self.initial} and maximum={self.maximum} are seconds, and "
-                "must not be negative."
+                "Backoff: initial and maximum must be numbers of seconds, 0 or more, got "
+                f"initial={self.initial} and maximum={self.maximum}."
             )
             raise UsageError(msg)
         if not self.factor >= 1:

@@ -97,7 +97,7 @@ def refuse_mixed(values: Mapping[str, str], address: str, keys: Iterable[str]) -
     for key in keys:
         if os.environ.get(key, "").strip() and os.environ[key] != values.of_file.get(key):
             msg = (
-                f"{address} is set in {values.file} and {key} in the environment: the key could "
-                "be sent to a wrong server. Set both in the same place."
+                f"{address} is set in {values.file} and {key} in the environment: so the key "
+                "could be sent to the wrong server. Set both in the same place."
             )
             raise UsageError(msg)

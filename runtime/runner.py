@@ -104,13 +104,13 @@ T = TypeVar("T")
 
 _DURABILITIES: Final = ("none", "interrupt", "step")
 _NOT_KEPT: Final = (
-    "and its runs are kept nowhere: one that waits for an answer can never go on. Give the "
+    "but its runs are not stored, so a run that waits for an answer cannot be resumed. Pass the "
     "Runner a store: store=SQLiteStore('runs.db')."
 )
 _NO_ID: Final = (
     "resume({!r}): checkpoint_id must be the `checkpoint_id` of a run, which is a string. A "
-    "run without a store has none, and cannot be resumed: "
-    "give its Runner a store, such as store=SQLiteStore('runs.db')."
+    "run without a store has none, and cannot be resumed. "
+    "Pass its Runner a store: store=SQLiteStore('runs.db')."
 )
 _NO_INPUT: Final = AgentInput()
 _LONGEST_APP: Final = 200

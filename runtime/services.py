@@ -147,8 +147,8 @@ class Service(Generic[OutputT_co]):
         """
         if self._runner is None or self._process != os.getpid():
             msg = (
-                f"{self!r} is not entered in this process. Enter it first: async with, with, or "
-                "open()."
+                f"{self!r} has not been entered in this process. Enter it first with `async "
+                "with`, `with` or open()."
             )
             raise UsageError(msg)
         return self._runner
@@ -360,7 +360,7 @@ class Service(Generic[OutputT_co]):
             report = await owned.drain(self._drain_timeout)
             if not report.drained:
                 loggers.runner.warning(
-                    "After %g s, these have not come to rest, and are ended: %s",
+                    "After %g s, these runs have not reached a safe point, and are ended: %s",
                     self._drain_timeout,
                     ", ".join(report.busy),
                 )

@@ -214,7 +214,10 @@ class Session(Generic[OutputT_co]):
         **run_options: Unpack[TurnOptions],
     ) -> Run[OutputT_co]:
         if self._closed:
-            msg = f"session {self.id!r} is closed here. Open it again: runner.session({self.id!r})."
+            msg = (
+                f"this Session object of {self.id!r} is closed. Open it again: "
+                f"runner.session({self.id!r})."
+            )
             raise UsageError(msg)
         run = self._run(messages, turn, **run_options)
         progress, bridge = end_of(run)

@@ -137,7 +137,7 @@ def test_the_address_in_an_extended_card_does_not_come_from_a_request(run):
 
 
 def test_a_card_that_is_signed_needs_an_address_of_its_own():
-    with pytest.raises(UsageError, match="url must be set"):
+    with pytest.raises(UsageError, match="a signed card needs a fixed address"):
         a2a_app(
             scripted(says), card=AgentCardSettings(signing_key="secret", signing_algorithm="HS256")
         )

@@ -36,7 +36,8 @@ class AnswerForm:
             schema = self._adapter.json_schema()
         except PydanticUserError as problem:
             msg = (
-                f"agent {agent_name!r}: output_type must have a JSON schema, got {title}: {problem}"
+                f"agent {agent_name!r}: output_type must have a JSON schema, got {title}: "
+                f"{problem} Pass a pydantic model, a dataclass or a TypedDict."
             )
             raise UsageError(msg, agent=agent_name) from problem
         self._wrapper: Any = None

@@ -170,7 +170,10 @@ class ChatLoop(Asking):
             if agent.output_key is not None or setup.after_agent:
                 await self._end(said)
         except StopAsyncIteration as error:
-            msg = "a model, tool or callback raised StopAsyncIteration"
+            msg = (
+                "a model, tool or callback raised StopAsyncIteration. Return a value instead, or "
+                "raise another error"
+            )
             raise RuntimeError(msg) from error
         return None
 

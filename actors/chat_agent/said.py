@@ -19,7 +19,7 @@ def last_reply(said: list[Message]) -> Message:
     for message in reversed(said):
         if message.role == "assistant":
             return message
-    msg = "it has said nothing yet"
+    msg = "the model has not replied yet, so there is no last reply"
     raise LookupError(msg)
 
 

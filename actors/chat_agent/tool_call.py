@@ -42,7 +42,7 @@ async def call_tool(context: ToolContext, tool: Tool, call: ToolCall) -> object:
             ):
                 raise
             loggers.tools.info(
-                "Tool %s has failed (%s), and is called again: try %d of %d.",
+                "Tool %s has failed (%s), and is called again: attempt %d of %d.",
                 tool.name,
                 call.id,
                 attempt + 1,
@@ -80,11 +80,15 @@ async def _within(context: ToolContext, tool: Tool, call: ToolCall) -> object:
             raise  # raised by the tool itself
         if attempt.left_at_work:
             msg = (
-                f"tool {tool.name} may still be at work, or may have been done: it was not "
-                f"waited for after {tool.timeout:g} s"
+                f"tool {tool.name} timed out after {tool.timeout:g} s. Its thread cannot be "
+                "stopped: it may still be running, or may have completed. Check its effect "
+                "before you call it again"
             )
         else:
-            msg = f"tool {tool.name} took longer than {tool.timeout:g} s, and was ended"
+            msg = (
+                f"tool {tool.name} took longer than its timeout of {tool.timeout:g} s, and was "
+                "cancelled"
+            )
         raise ToolError(msg, message=call) from error
     finally:
         if overdue is not None:

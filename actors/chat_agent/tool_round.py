@@ -304,7 +304,7 @@ class ToolRound:
         """Make one call, and have its result recorded."""
         runtime = self._runtime
         if runtime.invocation.is_cancelled:
-            raise asyncio.CancelledError("the run has ended before this call was begun")
+            raise asyncio.CancelledError("the run ended before this tool call started")
         answers = runtime.invocation.answers
         answer = None if answers is None else answers.get(call.id)
         call_state = ToolCallState(runtime, call, answer)
@@ -468,13 +468,16 @@ class ToolRound:
             task = asyncio.current_task()
             if self._runtime.is_over or (task is not None and task.cancelling()):
                 raise
-            msg = f"tool {call.name} was cancelled from within"
+            msg = (
+                f"tool {call.name} was cancelled by its own code, not by the run: it raised "
+                "CancelledError"
+            )
             raise ToolError(msg, agent=self._runtime.agent_name, message=call) from error
         except GeneratorExit as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is None:
                 # this coroutine is being closed; a tool's own GeneratorExit has a longer traceback
                 raise
-            msg = f"tool {call.name} failed: GeneratorExit"
+            msg = f"tool {call.name} failed: it raised GeneratorExit"
             raise ToolError(msg, agent=self._runtime.agent_name, message=call) from error
         except Exception as error:
             if (isinstance(error, GuardrailTripped) and error.message is call) or (

@@ -87,7 +87,7 @@ class AgentTool(Tool):
         if outcome.kind == "interrupted":
             raise ToolInterrupted(outcome.contexts)
         if outcome.message is None:
-            msg = f"agent {self.agent_name} ended without a message: there is no result"
+            msg = f"agent {self.agent_name} ended without a message, so this call has no result"
             raise ToolError(msg, agent=outer.agent_name)
         return outcome.message.text
 

@@ -30,7 +30,7 @@ class HandoffCall(AgentTool):
         if handoff.agent is None:
             msg = (
                 f"agent {whose!r}: the handoff {handoff.tool_name} with mode='call' needs a "
-                "target that is always the same: pass the Handoff agent=."
+                "fixed target. Pass agent= to the Handoff."
             )
             raise UsageError(msg, agent=whose)
         self.__dict__["_handoff"] = handoff

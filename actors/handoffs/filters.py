@@ -91,7 +91,10 @@ def _message_of(entry: Any) -> Message:
     """Return a session's message, or the message of a history entry."""
     message = entry if isinstance(entry, Message) else getattr(entry, "message", None)
     if not isinstance(message, Message):
-        msg = f"a filter was given {entry!r:.200}, which is neither a Message nor a HistoryEntry."
+        msg = (
+            f"a handoff filter must receive Messages or HistoryEntries, got {entry!r:.200}. Pass "
+            "it entries of HandoffInputData."
+        )
         raise UsageError(msg)
     return message
 
@@ -175,8 +178,8 @@ def compose(*filters: HandoffInputFilter) -> HandoffInputFilter:
             data = await maybe_await(one(data))
             if not isinstance(data, HandoffInputData):
                 msg = (
-                    f"compose: the filter {getattr(one, '__name__', one)!r} returned {data!r}: "
-                    "return a HandoffInputData, as data.clone(...) makes it."
+                    f"compose: the filter {getattr(one, '__name__', one)!r} must return a "
+                    f"HandoffInputData, got {data!r}. Return data.clone(...), for example."
                 )
                 raise UsageError(msg)
         return data

@@ -111,8 +111,8 @@ class Handoff:
             return bool(await maybe_await(self.is_enabled(context, agent)))
         except Exception as error:
             msg = (
-                f"whether the handoff {self.tool_name} is enabled could not be found out: "
-                f"{type(error).__name__}: {text_of(error)}"
+                f"is_enabled of the handoff {self.tool_name} raised {type(error).__name__}: "
+                f"{text_of(error)}"
             )
             raise HandoffError(msg, agent=agent.name) from error
 
@@ -270,7 +270,10 @@ def _invocation(
     try:
         strict = ensure_strict_json_schema(schema)
     except UsageError as error:
-        msg = f"{where}: input_type={input_type!r} cannot be described in strict form: {error}"
+        msg = (
+            f"{where}: input_type={input_type!r} must have a strict JSON schema: {error} Change "
+            "the type."
+        )
         raise UsageError(msg) from error
     return _Typed(agent, on_handoff, adapter, strict), strict
 
@@ -291,7 +294,8 @@ def _check_takes(function: Callable[..., object], count: int, where: str) -> Non
         wanted = "on_handoff(context)" if count == 1 else "on_handoff(context, input)"
         why = "without an input_type" if count == 1 else "with an input_type"
         msg = (
-            f"{where}: on_handoff has {len(parameters)} parameters; {why} it is called as {wanted}."
+            f"{where}: {why}, on_handoff must have the form {wanted}, but it has "
+            f"{len(parameters)} parameters."
         )
         raise UsageError(msg)
 
@@ -327,7 +331,10 @@ class _Typed:
 
     async def __call__(self, context: RunContext, input_json: str | None = None) -> Agent:
         if not input_json:
-            msg = f"the handoff to {self.agent.name} needs arguments, and there are none"
+            msg = (
+                f"the handoff to {self.agent.name} must have arguments, got none. Call it with "
+                "arguments that match its schema"
+            )
             raise ModelBehaviorError(msg)
         from ..tools.function_schema import explain  # noqa: PLC0415 -- already imported
 

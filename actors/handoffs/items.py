@@ -341,8 +341,8 @@ class _Builder:
         name, arguments = item.get("name"), item.get("arguments") or "{}"
         if not isinstance(name, str) or not isinstance(arguments, str):
             msg = (
-                f"{self._whose} has {dict(item)!r} among its items: a function_call needs a "
-                "name, and arguments as a text of JSON."
+                f"{self._whose} has {dict(item)!r} among its items: a function_call must have a "
+                "name, and arguments as a JSON string."
             )
             raise UsageError(msg)
         return ToolCall(str(item.get("call_id") or ""), name, arguments)
@@ -364,8 +364,8 @@ class _Builder:
             return content or ""
         if not isinstance(content, list | tuple):
             msg = (
-                f"{self._whose} has {dict(item)!r} among its items: its content is neither a "
-                "text nor a list of parts."
+                f"{self._whose} has {dict(item)!r} among its items: its content must be a string "
+                "or a list of parts."
             )
             raise UsageError(msg)
         if content and all(isinstance(part, Part) for part in content):

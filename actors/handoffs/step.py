@@ -124,10 +124,10 @@ async def follow_again(runtime: AgentRuntime, rules: HandoffRules, said: Sequenc
         if call.id == last.tool_call_id
     )
     if handoff.agent is None:
-        why = "which chooses the agent when it is called: it cannot be found again"
+        why = "because that handoff chooses its agent at each call"
         msg = (
-            f"the run was about to hand off by {handoff.tool_name!r}, {why}. Pass agent= "
-            "to the Handoff."
+            f"the run cannot resume its handoff {handoff.tool_name!r}, {why}. Pass agent= to the "
+            "Handoff."
         )
         raise HandoffError(msg, run=runtime.run.run_id, agent=runtime.agent_name)
     runtime.hand_over(handoff.agent)
@@ -171,8 +171,8 @@ async def filtered_input(
             raise HandoffError(msg, run=runtime.run.run_id, agent=runtime.agent_name) from error
         if not isinstance(data, HandoffInputData):
             msg = (
-                f"{whose} returned {data!r}: return a HandoffInputData, as data.clone(...) makes "
-                "it."
+                f"{whose} must return a HandoffInputData, got {data!r}. Return data.clone(...), "
+                "for example."
             )
             raise UsageError(msg, run=runtime.run.run_id, agent=runtime.agent_name)
     else:

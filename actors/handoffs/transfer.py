@@ -76,7 +76,7 @@ def text_argument(context: ToolContext, arguments: dict[str, object], name: str)
     value = arguments[name]
     if not isinstance(value, str):
         msg = (
-            f"arguments of {context.tool_name} are not valid: {name}: should be a text (got "
+            f"arguments of {context.tool_name} are not valid: {name}: must be a string (got "
             f"{value!r})"
         )
         raise ToolArgumentsError(msg)
@@ -153,8 +153,8 @@ class DeterministicTransfer(Agent):
         targets = (to,) if isinstance(to, str) else tuple(to)
         if not targets:
             msg = (
-                f"DeterministicTransfer({agent.name!r}, to=[]): name at least one agent to hand "
-                "over to."
+                f"DeterministicTransfer({agent.name!r}, to=[]): to must not be empty. Pass at "
+                "least one agent to hand off to."
             )
             raise UsageError(msg, agent=agent.name)
         super().__init__(

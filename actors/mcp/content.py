@@ -58,5 +58,8 @@ def _bytes(tool_name: str, data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
-        msg = f"{tool_name} returned data that is not valid base64."
+        msg = (
+            f"{tool_name} returned data that is not valid base64. The MCP server must encode "
+            "images, audio and blobs as base64."
+        )
         raise ToolError(msg) from error

@@ -80,8 +80,8 @@ class McpTools(Toolset):
             raise UsageError(msg)
         if command is not None and headers:
             msg = (
-                "McpTools(headers=...): they are for a server at a url; one that is started by a "
-                "command is given env=."
+                "McpTools(headers=...): headers apply only to a server at a url=. For one that "
+                "command= starts, pass env= instead."
             )
             raise UsageError(msg)
         if isinstance(tools, str):
@@ -122,7 +122,10 @@ class McpTools(Toolset):
 
     async def __aenter__(self) -> Self:
         if self._own is not None:
-            msg = f"{self!r} is entered already."
+            msg = (
+                f"{self!r} has been entered already. Use it within that `async with`, or make "
+                "another McpTools."
+            )
             raise UsageError(msg)
         self._own = _Tools(self)
         try:

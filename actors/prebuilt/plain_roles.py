@@ -54,7 +54,10 @@ def task(session: SessionValues, run_id: str, name: str) -> str:
     """Return the executor's request: the first step of the plan. Raise if there is none."""
     plan = session.get("Plan", [])
     if not plan:
-        msg = f"agent {name!r} has no plan to carry out: it belongs into a PlanExecute."
+        msg = (
+            f"agent {name!r} has no plan to execute. Use it as an agent of a PlanExecute, which "
+            "makes the plan."
+        )
         raise UsageError(msg, run=run_id, agent=name)
     return f"{situation(session)}\n\nYOUR TASK is the first step of the plan:\n{plan[0]}"
 

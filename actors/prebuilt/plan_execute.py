@@ -125,8 +125,9 @@ class _Forced(Agent):
         if call is None:
             did = ", ".join(one.name for one in reply.tool_calls) or f"answered {reply.text!r}"
             msg = (
-                f"agent {self.name!r}: the model was to call {wanted}, and "
-                f"{'called ' if reply.tool_calls else ''}{did}."
+                f"agent {self.name!r}: the model must call {wanted}, but "
+                f"{'called ' if reply.tool_calls else ''}{did}. Use a model that follows a "
+                "forced tool choice."
             )
             raise ModelBehaviorError(msg, run=context.run_id, agent=self.name, message=reply)
         return call.name, _arguments(

@@ -150,8 +150,8 @@ class RealtimeAgent(Agent):
 
     def run(self, input: AgentInput, context: AgentContext) -> AsyncIterator[AgentEvent]:  # noqa: A002 -- the documented name
         msg = (
-            f"agent {self.name!r} speaks: a Runner cannot run it. Open a session of it: "
-            f"RealtimeRunner({self.name}).run()."
+            f"agent {self.name!r} is a RealtimeAgent, which a Runner cannot run. Open a session "
+            f"of it: RealtimeRunner({self.name}).run()."
         )
         raise UsageError(msg, agent=self.name)
 

@@ -49,8 +49,8 @@ class AudioFormat:
         """Raise if these bytes cannot be a chunk of this format."""
         if not isinstance(audio, bytes | bytearray | memoryview):
             msg = (
-                f"audio is bytes, and {type(audio).__name__} was given. Convert samples first, "
-                "for example with array.tobytes()."
+                f"audio must be bytes, got {type(audio).__name__}. Convert samples first, for "
+                "example with array.tobytes()."
             )
             raise UsageError(msg)
         if len(audio) % self.sample_bytes:
@@ -87,8 +87,8 @@ def as_audio_format(given: object) -> AudioFormat:
         raise UsageError(msg)
     if rate is not None and rate != found.rate:
         msg = (
-            f"{given!r}: {found.type} has {found.rate} samples a second here, and no other rate. "
-            "Resample first."
+            f"{given!r}: {found.type} has {found.rate} samples per second here. Resample the "
+            "audio to that rate first."
         )
         raise UsageError(msg)
     return found

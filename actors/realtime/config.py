@@ -324,5 +324,7 @@ def checked_config(config: Mapping[str, Any] | None) -> RealtimeRunConfig:
 def _check_names(where: str, given: Mapping[str, Any], kind: type) -> None:
     for name in given:
         if name not in kind.__annotations__:
-            msg = f"{where} has no {name!r}. {meant(name, sorted(kind.__annotations__))}"
+            msg = (
+                f"{where} has the unknown key {name!r}. {meant(name, sorted(kind.__annotations__))}"
+            )
             raise UsageError(msg)

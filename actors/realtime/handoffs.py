@@ -23,8 +23,8 @@ _REFUSED = MappingProxyType(
         "input_filter": "a connection has one conversation, and what was said stays in it",
         "nest_handoff_history": "a connection has one conversation, and what was said stays in it",
         "mode": (
-            "a session has one voice at a time: an agent that only answers takes part as a tool, "
-            "by agent.as_tool()"
+            "a realtime session speaks with one agent at a time. Pass agent.as_tool() in tools= "
+            "instead"
         ),
     }
 )

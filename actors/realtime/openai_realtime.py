@@ -67,7 +67,10 @@ class OpenAIRealtimeModel:
     ) -> None:
         for name in transport_config or {}:
             if name not in _TRANSPORT:
-                msg = f"transport_config has no {name!r}: it takes {', '.join(_TRANSPORT)}."
+                msg = (
+                    f"transport_config has the unknown key {name!r}. Known keys: "
+                    f"{', '.join(_TRANSPORT)}."
+                )
                 raise UsageError(msg)
         self.model = model or "gpt-realtime-2.1"
         self._api_key = api_key
@@ -83,7 +86,10 @@ class OpenAIRealtimeModel:
         settings = flatten(options.get("initial_model_settings"))
         call_id = options.get("call_id")
         if call_id and "model_name" in settings:
-            msg = "a call has its model already: leave out model_name, or call_id."
+            msg = (
+                "model_config must not have both call_id and model_name, because a call already "
+                "has its model. Omit one of them."
+            )
             raise UsageError(msg)
         flat = settings if call_id else {**flatten(DEFAULT_MODEL_SETTINGS), **settings}
         model = None if call_id else str(flat.pop("model_name", None) or self.model)
@@ -100,7 +106,10 @@ class OpenAIRealtimeModel:
         except BaseException as error:
             await socket.close()
             if isinstance(error, TimeoutError):
-                msg = f"the settings were not in force within {_SETTINGS_SECONDS:g} s"
+                msg = (
+                    "the realtime server did not confirm the first settings within "
+                    f"{_SETTINGS_SECONDS:g} s. Check the url and the network, and try again"
+                )
                 raise ModelError(msg, kind="timeout", retryable=True) from None
             raise
         return connection
@@ -195,7 +204,7 @@ class _Connection:
 
     async def send(self, event: RealtimeModelSendEvent) -> None:
         if self._closed:
-            msg = "the connection is closed"
+            msg = "the connection to the realtime server is closed, so nothing was sent"
             raise ModelError(msg, kind="connection", retryable=True)
         if isinstance(event, RealtimeModelSendSessionUpdate):
             event_id = f"event_{new_id()}"
@@ -245,9 +254,14 @@ class _Connection:
     def _unread(self, error: Exception) -> RealtimeModelErrorEvent:
         self._unreadable += 1
         if self._unreadable > _MOST_UNREADABLE:
-            msg = f"more than {_MOST_UNREADABLE} messages in a row could not be read"
+            msg = (
+                f"more than {_MOST_UNREADABLE} messages of the realtime server in a row were not "
+                "valid JSON of its protocol, so the connection was closed. Check the url"
+            )
             raise ModelError(msg, kind="malformed")
-        msg = f"a message of the server could not be read: {type(error).__name__}"
+        msg = (
+            f"a message of the realtime server is not valid and was skipped: {type(error).__name__}"
+        )
         return RealtimeModelErrorEvent(
             ModelError(msg, kind="malformed", retryable=True), code="unreadable_message"
         )
@@ -268,7 +282,10 @@ class _Connection:
             return None
         error = message["error"]
         if error.get("code") == "session_expired":
-            msg = "the session of the server has expired"
+            msg = (
+                "the realtime server ended the connection, because its session expired. The "
+                "session reconnects if config['reconnect'] allows it"
+            )
             raise ModelError(msg, kind="session_expired", retryable=True)
         for entry in self._updates:
             if entry[0] == error.get("event_id"):
@@ -289,7 +306,8 @@ class _Connection:
             if not waits.done():
                 waits.set_exception(
                     ModelError(
-                        "the connection was lost before the settings were in force",
+                        "the connection was lost before the realtime server confirmed the new "
+                        "settings. Send them again after `connection_status` is 'connected'",
                         kind="connection",
                         retryable=True,
                     )

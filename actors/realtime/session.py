@@ -115,7 +115,7 @@ class RealtimeSession:
 
     async def __aenter__(self) -> Self:
         if self._entered:
-            msg = "the session was entered already. Ask the Runner for another one."
+            msg = "the realtime session has been entered already. Get another one: runner.run()."
             raise UsageError(msg)
         self._entered = True
         build_items()
@@ -176,7 +176,10 @@ class RealtimeSession:
 
     def _open_core(self) -> SessionCore:
         if self._core is None:
-            msg = "the session is not open: `async with session:`, or await session.enter()."
+            msg = (
+                "the realtime session is not open. Open it with `async with session:` or `await "
+                "session.enter()`."
+            )
             raise UsageError(msg)
         return self._core
 
@@ -256,7 +259,7 @@ class RealtimeSession:
             or not deliver_report(core.ref, Report(work, ()))
             or (not done.done() and core.is_closing)
         ):
-            msg = "the session is closed: nothing can be sent any more. Open another one."
+            msg = "the session is closed and can no longer send. Open another one."
             raise UsageError(msg)
         return await done
 
@@ -296,7 +299,7 @@ class RealtimeSession:
             if not core.link.is_ready:
                 outbox.make_room(len(audio))
         if core.is_closing:
-            msg = "the session is closed: nothing can be sent any more. Open another one."
+            msg = "the session is closed and can no longer send. Open another one."
             raise UsageError(msg)
         outbox.put_audio(bytes(audio), commit=False)
 
@@ -334,7 +337,10 @@ class RealtimeSession:
         await asyncio.wait((waits, closed), return_when=asyncio.FIRST_COMPLETED)
         closed.cancel()
         if not waits.done():
-            msg = "the session was closed before the agent was changed"
+            msg = (
+                "update_agent: the session was closed before the agent changed. Open another "
+                "session with that agent"
+            )
             raise UsageError(msg)
         waits.result()
 
@@ -391,7 +397,7 @@ def _check_message(message: object) -> None:
     for part in message["content"]:
         if not isinstance(part, Mapping) or part.get("type") not in ("input_text", "input_image"):
             msg = (
-                f"send_message(): {part!r} is neither a text, {{'type': 'input_text', ...}}, nor "
-                "a picture, {'type': 'input_image', ...}."
+                "send_message(): content must contain {'type': 'input_text', ...} or "
+                f"{{'type': 'input_image', ...}}, got {part!r}."
             )
             raise UsageError(msg)

@@ -133,7 +133,10 @@ class ScriptedRealtimeModel:
         """Emit these events. Return when the session has processed them."""
         connection = self._connection
         if connection is None or connection.ended:
-            msg = "Cannot emit events while the scripted model is disconnected."
+            msg = (
+                "The scripted model cannot emit events while it is disconnected. Enter the "
+                "session first."
+            )
             raise RealtimeScriptError(msg)
         for event in events:
             connection.put(event)
@@ -144,7 +147,10 @@ class ScriptedRealtimeModel:
         connection = self._connection
         if connection is not None:
             connection.put(
-                error or ModelError("the connection was lost", kind="connection", retryable=True)
+                error
+                or ModelError(
+                    "the scripted model lost its connection", kind="connection", retryable=True
+                )
             )
             await connection.taken()
 
@@ -209,7 +215,10 @@ class _ScriptedConnection:
 
     async def send(self, event: RealtimeModelSendEvent) -> None:
         if self.ended:
-            msg = "Cannot send an event while the scripted model is disconnected."
+            msg = (
+                "The scripted model cannot receive events while it is disconnected. Send them "
+                "after it has reconnected."
+            )
             raise ModelError(msg, kind="connection", retryable=True)
         self._model.take(event)
 

@@ -171,14 +171,14 @@ class Outputs:
         self._size += by
         if len(self._artifacts) > self._limits.artifacts:
             msg = (
-                f"{self._who} makes more than {self._limits.artifacts:,} artifacts: "
-                "ClientLimits(artifacts=...) is the bound."
+                f"{self._who} sends more than {self._limits.artifacts:,} artifacts, which is the "
+                "limit. If that is intended, raise ClientLimits(artifacts=...)."
             )
             raise A2AProtocolError(msg)
         if self._size > self._limits.content:
             msg = (
-                f"{self._who} makes artifacts of more than {self._limits.content:,} bytes: "
-                "ClientLimits(content=...) is the bound."
+                f"{self._who} sends artifacts of more than {self._limits.content:,} bytes, which "
+                "is the limit. If that is intended, raise ClientLimits(content=...)."
             )
             raise A2AProtocolError(msg)
 

@@ -215,8 +215,8 @@ class RemoteRun:
         self._count += 1
         if self._count > self._limits.events:
             msg = (
-                f"{self._who} sends more than {self._limits.events:,} events: "
-                "ClientLimits(events=...) is the bound."
+                f"{self._who} sends more than {self._limits.events:,} events, which is the "
+                "limit. If that is intended, raise ClientLimits(events=...)."
             )
             raise A2AProtocolError(msg)
         if isinstance(event, A2AMessage):
@@ -269,8 +269,8 @@ class RemoteRun:
         if message is not None and len(repr(message)) > _LONGEST_MESSAGE:
             self._is_over = False
             msg = (
-                f"{self._who} asks something in more than {_LONGEST_MESSAGE:,} letters, which is "
-                "not kept."
+                f"{self._who} asks a question of more than {_LONGEST_MESSAGE:,} characters, "
+                "which is too long to store. The remote agent must ask a shorter one."
             )
             raise A2AProtocolError(msg)
         questions: list[RemoteQuestion] = []
@@ -321,7 +321,7 @@ class RemoteRun:
                 await client.cancel(task_id)
         except (A2AConnectionError, A2ARequestError, A2AProtocolError, TimeoutError) as error:
             loggers.remote.warning(
-                "The task %s of %s could not be canceled: %s",
+                "Task %s of %s could not be cancelled: %s",
                 task_id,
                 self._who,
                 one_line(str(error)) or type(error).__name__,

@@ -46,8 +46,8 @@ def first_message(messages: Sequence[Message], agent_name: str) -> A2AMessage:
     parts = [part for part in parts if not isinstance(part, TextPart) or part.text]
     if not parts:
         msg = (
-            f"agent {agent_name!r} is given no message that it could send: say something, or "
-            "give an input_converter."
+            f"agent {agent_name!r} has no message to send to the remote agent. Pass a message "
+            "with text, or an input_converter=."
         )
         raise UsageError(msg, agent=agent_name)
     return A2AMessage("user", tuple(parts))
@@ -66,7 +66,7 @@ def answer_message(data: object, asked: object, ask: str, agent_name: str) -> A2
         message = _answer(data, asked)
         wire = message_to_wire(replace(message, message_id=""))
     except UsageError as error:
-        msg = f"agent {agent_name!r}: the answer cannot be sent: {error}"
+        msg = f"agent {agent_name!r}: the answer cannot be sent to the remote agent: {error}"
         raise UsageError(msg, agent=agent_name) from error
     digest = hashlib.sha256(wire.SerializeToString(deterministic=True)).hexdigest()
     return replace(message, message_id=f"{ask}-{digest[:16]}")

@@ -122,7 +122,8 @@ class TaskStream:
         # is sent again.
         if self._message is not None:
             raise A2AConnectionError(
-                "the remote agent ended the stream of a message before its first event."
+                "the remote agent ended the stream of a message before its first event. The "
+                "message may have been handled. Send it again only if that is safe."
             )
         if self.task_id is not None:
             yield await self._look()  # the stream has ended without the final state
@@ -229,7 +230,10 @@ class TaskStream:
             return event
         self._stale += 1
         if self._stale > _MOST_STALE:
-            msg = f"the task {self.task_id!r} did not accept the answer, and still waits for one."
+            msg = (
+                f"the task {self.task_id!r} did not accept the answer, and still waits for one. "
+                "Resume the run with another answer."
+            )
             raise A2AProtocolError(msg)
         return replace(event, status=TaskStatus(TaskState.WORKING))
 

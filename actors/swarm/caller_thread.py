@@ -104,7 +104,10 @@ class CallerThread(Generic[P]):
                 if not ended:
                     self._give_up()
             if self._task.cancelled():
-                raise RunCancelled("the event loop that the run of this Swarm lived on is ending.")
+                raise RunCancelled(
+                    "the event loop of this Swarm's run is ending, so the run was cancelled. "
+                    "Keep the loop running until the call returns."
+                )
             self._task.result()
 
     def _next(self) -> _Blocking | _Shown[P] | None:
@@ -114,8 +117,8 @@ class CallerThread(Generic[P]):
             # A stopped and closed loop runs no callback, so `_ended` is never called.
             if self._loop.is_closed():
                 raise RunCancelled(
-                    "the run of this Swarm was not at its end when the event loop that it "
-                    "lived on was closed."
+                    "the run of this Swarm had not ended when its event loop was closed. Keep "
+                    "the loop running until the call returns."
                 )
 
     def _resolve(self, future: asyncio.Future[T], value: T) -> None:

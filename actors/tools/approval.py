@@ -78,8 +78,8 @@ class ApprovalRequest:
         if isinstance(data, bool | Approve | Deny):
             return None
         return (
-            f"the call of {self.tool_name!r} waits to be approved, and {data!r} is no answer. "
-            "Give True, False, Approve(arguments=...) or Deny(reason)."
+            f"the call of {self.tool_name!r} waits for an approval. The answer must be True, "
+            f"False, Approve(arguments=...) or Deny(reason), got {data!r}."
         )
 
 
@@ -107,10 +107,10 @@ async def needs_approval(tool: Tool, context: ToolContext, call: ToolCall) -> bo
     try:
         verdict = await maybe_await(needed(context, values))
         if verdict is None:
-            raise TypeError("it returned None: return True or False")  # noqa: TRY301 -- handled like its other failures
+            raise TypeError("it must return True or False, got None")  # noqa: TRY301 -- handled like its other failures
         return bool(verdict)
     except Exception as error:  # noqa: BLE001 -- a failed check is not a permission
-        text = "needs_approval of tool %s has failed, so call %s of run %s has to be approved: %s"
+        text = "needs_approval of tool %s has failed, so call %s of run %s needs approval: %s"
         loggers.tools.warning(text, call.name, call.id, context.run.run_id, error, exc_info=error)
         return True
 

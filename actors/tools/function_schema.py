@@ -227,7 +227,7 @@ class SchemaArguments:
         try:
             values = from_json(text or "{}")
         except ValueError as error:
-            msg = f"the text is not JSON ({error})"
+            msg = f"must be a JSON object, and is not valid JSON ({error})"
             raise ValueError(msg) from error
         if not isinstance(values, dict):
             msg = f"must be a JSON object (got {_shown(values)})"
@@ -295,11 +295,14 @@ def _problem(error: Any) -> str:
     kind, where = error["type"], ".".join(map(str, error["loc"]))
     message = error["msg"][:1].lower() + error["msg"][1:]
     if kind == "json_invalid":
-        return f"the text is not JSON ({message.removeprefix('invalid JSON: ')})"
+        return (
+            "must be a JSON object, and is not valid JSON "
+            f"({message.removeprefix('invalid JSON: ')})"
+        )
     if kind == "missing":
         return f"{where}: field required"
     if kind == "extra_forbidden":
-        return f"{where}: no such field"
+        return f"{where}: unknown field"
     if not where and kind in {"dict_type", "model_type", "dataclass_type"}:
         return f"must be a JSON object (got {_shown(error['input'])})"
     if kind.endswith("_parsing"):
@@ -313,7 +316,7 @@ def _problem(error: Any) -> str:
 
 def _unexpected(extra: list[str], schema: Mapping[str, Any]) -> str:
     known = ", ".join(schema.get("properties", {})) or "none"
-    return f"no such argument: {', '.join(extra)} (there are: {known})"
+    return f"unknown argument: {', '.join(extra)} (known: {known})"
 
 
 def _shown(value: object) -> str:

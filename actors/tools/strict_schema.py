@@ -49,8 +49,8 @@ def ensure_strict_json_schema(schema: Mapping[str, object]) -> dict[str, Any]:
     kind = strict.get("type")
     if "anyOf" in strict:
         raise UsageError(
-            "#: the root of a strict schema must be one object, not a choice (anyOf); put "
-            "the choice into a property."
+            "#: the root of a strict schema must be one object, not a choice (anyOf). Put the "
+            "choice into a property."
         )
     if (
         strict.get("nullable") is True
@@ -58,7 +58,7 @@ def ensure_strict_json_schema(schema: Mapping[str, object]) -> dict[str, Any]:
         or (isinstance(kind, list) and "null" in kind)
     ):
         raise UsageError(
-            "#: the root of a strict schema must not be nullable; make a property nullable instead."
+            "#: the root of a strict schema must not be nullable. Make a property nullable instead."
         )
     return {"type": "object", **strict} if kind is None and "properties" in strict else strict
 
@@ -191,7 +191,8 @@ class _Walk:
         if reference in followed:
             msg = (
                 f"{where}: the reference {reference!r} is circular: "
-                f"{' -> '.join([*followed, reference])}. Strict mode cannot inline it."
+                f"{' -> '.join([*followed, reference])}. Strict mode cannot inline it. Remove "
+                "the cycle, or turn strict off."
             )
             raise UsageError(msg)
         return (*followed, reference)
@@ -207,7 +208,10 @@ class _Walk:
         for step in reference.split("/")[1:]:
             key = unquote(step).replace("~1", "/").replace("~0", "~")
             if not isinstance(target, Mapping) or key not in target:
-                msg = f"{where}: the reference {reference!r} has no target: {key!r} does not exist."
+                msg = (
+                    f"{where}: the reference {reference!r} has no target: {key!r} does not "
+                    "exist. Define it in the schema, or correct the reference."
+                )
                 raise UsageError(msg)
             target = target[key]
         if not isinstance(target, Mapping):

@@ -158,8 +158,8 @@ class Tool:
 
     def __setattr__(self, name: str, value: object) -> None:
         msg = (
-            f"tool {self.name}: {name} cannot be set: a tool is shared by all runs that use it. "
-            "Make another tool."
+            f"tool {self.name}: {name} cannot be set, because all runs share a tool. Make "
+            "another tool."
         )
         raise AttributeError(msg)
 

@@ -118,7 +118,7 @@ async def _look(guardrail: Callable[[D], _Answer], name: str, data: D) -> str | 
         )
         raise UsageError(msg)
     if found.behavior == "raise":
-        msg = f"the guardrail {name} of tool {data.call.name} has tripped: {found.output_info!r}"
+        msg = f"the guardrail {name} of tool {data.call.name} tripped: {found.output_info!r}"
         raise GuardrailTripped(
             msg, guardrail=name, output_info=found.output_info, message=data.call
         )

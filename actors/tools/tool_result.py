@@ -96,9 +96,9 @@ def _text(value: object) -> str:
     except (PydanticSerializationError, TypeError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         msg = (
-            f"the tool returned a {type(value).__qualname__} which cannot be JSON: {reason}. "
-            "Return text, parts of a message, or data (numbers, lists, dicts, dataclasses, "
-            "pydantic models)."
+            f"the tool returned a {type(value).__qualname__} which JSON cannot represent: "
+            f"{reason}. Return text, parts of a message, or data (numbers, lists, dicts, "
+            "dataclasses, pydantic models)."
         )
         raise ToolError(msg) from error
     # A str subclass such as a StrEnum: the text itself, not its JSON with quotes.

@@ -82,7 +82,7 @@ def data_to_wire(data: object, where: str = "data") -> Value:
 
 def _fill(value: Value, data: object, where: str, depth: int) -> None:
     if depth > _DEEPEST:
-        msg = f"{where} is more than {_DEEPEST} levels deep: no client can read that."
+        msg = f"{where} is more than {_DEEPEST} levels deep, which clients cannot read. Flatten it."
         raise UsageError(msg)
     if data is None:
         value.null_value = NullValue.NULL_VALUE
@@ -110,7 +110,7 @@ def _fill(value: Value, data: object, where: str, depth: int) -> None:
 def _fill_struct(struct: Struct, data: Mapping[Any, object], where: str, depth: int = 0) -> None:
     for key, item in data.items():
         if not isinstance(key, str):
-            msg = f"{where} has the key {key!r}: JSON's keys are texts."
+            msg = f"{where} must have strings as keys, as in JSON, got the key {key!r}."
             raise UsageError(msg)
         _fill(struct.fields[_text(key)], item, f"{where}.{key}", depth + 1)
 
@@ -118,11 +118,11 @@ def _fill_struct(struct: Struct, data: Mapping[Any, object], where: str, depth: 
 def _number(number: float, where: str) -> float:
     if isinstance(number, int) and abs(number) > _EXACT:
         msg = (
-            f"{where} is {number}: numbers of more than 53 bits arrive as others; send it as text."
+            f"{where} is {number}: clients round numbers of more than 53 bits. Pass it as a string."
         )
         raise UsageError(msg)
     if not math.isfinite(number):
-        msg = f"{where} is {number}, a number that JSON does not have."
+        msg = f"{where} is {number}, which JSON cannot represent. Pass a finite number, or None."
         raise UsageError(msg)
     return float(number)
 

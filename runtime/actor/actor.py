@@ -176,8 +176,8 @@ class Actor(pykka.Actor):
         if cell is None or cell.actor_class is not type(self):
             name = type(self).__name__
             msg = (
-                f"{name} is an actor: spawn it with system.spawn({name}, ...), "
-                f"self.spawn({name}, ...) or {name}.start(...), instead of calling it."
+                f"{name} is an actor class and must not be called. Spawn it: "
+                f"system.spawn({name}, ...), self.spawn({name}, ...) or {name}.start(...)."
             )
             raise UsageError(msg)
         birth.cell = None

@@ -80,7 +80,10 @@ class ActorFuture(pykka.Future[T]):
         """
         error = exc_info if isinstance(exc_info, BaseException) else (exc_info or sys.exc_info())[1]
         if error is None:
-            msg = "set_exception() was given no exception, and none is being handled."
+            msg = (
+                "set_exception() without an argument must be called while an exception is "
+                "handled. Pass the exception."
+            )
             raise UsageError(msg)
         if not self.resolve(error=error):
             raise UsageError(_SET_TWICE)
@@ -174,7 +177,10 @@ class ActorFuture(pykka.Future[T]):
             if wait(event, self.done, left):
                 return
             if deadline is not None and time.monotonic() >= deadline:
-                msg = f"No reply within {timeout} seconds."
+                msg = (
+                    f"No reply within {timeout} seconds. Pass a larger timeout, or check why the "
+                    "actor is slow."
+                )
                 raise AskTimeout(msg)
             if self._look_at_loop is not None:
                 self._look_at_loop()

@@ -145,8 +145,8 @@ def decided(request: ChildFailed, directive: Any, problem: BaseException | None)
         problem, directive = None, Stop()  # the end of the system cancelled it
     if problem is None and not isinstance(directive, Directive):
         problem = TypeError(
-            f"{parent.actor_class.__name__}.on_child_failure() returned {directive!r}; "
-            "return Restart(), Resume(), Stop() or Escalate() of offbook.runtime."
+            f"{parent.actor_class.__name__}.on_child_failure() must return Restart(), Resume(), "
+            f"Stop() or Escalate() of offbook.runtime, got {directive!r}."
         )
     if problem is not None:
         apply(child, Stop(), request.error, request.during)

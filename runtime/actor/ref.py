@@ -80,8 +80,8 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
 
     def __reduce__(self) -> NoReturn:
         msg = (
-            f"{self!r} cannot be pickled or copied into another process: actors live in one. "
-            "Send what the other side needs to find its own."
+            f"{self!r} cannot be pickled or copied into another process: an actor exists in one "
+            "process only. Send the data that the other process needs to find its own actor."
         )
         raise TypeError(msg)
 
@@ -201,8 +201,8 @@ class ActorRef(pykka.ActorRef[A], Generic[A]):
             return await self._request_from_elsewhere(message, timeout)
         if cell.task is not None and cell.task is asyncio.current_task():
             msg = (
-                f"{cell.path} asks itself while it handles a message: it would wait forever. "
-                "Call the method, or tell() itself."
+                f"{cell.path} asks itself while it handles a message, which would wait forever. "
+                "Call the method directly, or use tell()."
             )
             raise UsageError(msg, actor=cell.path, message=message)
         if system.dispatcher.credit > 0 and cell.is_idle():

@@ -40,7 +40,7 @@ __all__ = [
 # The reasons for a dead letter.
 DEAD: Final = "the actor has stopped"
 DROPPED: Final = "the mailbox dropped it for a newer one"
-LEFT: Final = "the actor stopped before it came to the message"
+LEFT: Final = "the actor stopped before it handled the message"
 
 
 _COUNTED: Final = (Envelope, Returned)  # excludes notices and timer messages
@@ -81,7 +81,13 @@ def answer_error(reply_to: Any, error: BaseException) -> None:
         reply_to.resolve(error=error)
     elif not reply_to.done():
         if isinstance(error, StopIteration):  # futures of asyncio refuse it
-            stopped, error = error, RuntimeError("The handler raised StopIteration.")
+            stopped, error = (
+                error,
+                RuntimeError(
+                    "The handler raised StopIteration. Return a value instead, or raise another "
+                    "error."
+                ),
+            )
             error.__cause__ = stopped
         reply_to.set_exception(error)
 
@@ -131,7 +137,7 @@ def dead_error(cell: Cell, message: Any, reason: str) -> ActorDeadError | Mailbo
     if reason == DROPPED:
         text = (
             f"The mailbox of {path} was full (capacity={cell.mailbox.capacity}), and dropped "
-            "this message for a newer one."
+            "this message for a newer one. Send it again, or set a larger capacity."
         )
         return MailboxFull(text, actor=path, message=message)
     text = f"{path}: {reason}. Spawn a new one, or watch() it to be notified when it ends."
@@ -149,16 +155,16 @@ def full_error(cell: Cell, message: object) -> MailboxFull:
 
 def timeout_error(path: str, message: object, timeout: float | None) -> AskTimeout:
     text = (
-        f"{path} has not replied within {timeout:g} seconds. The message was sent, and may "
-        "still be handled."
+        f"{path} has not replied within {timeout:g} seconds. The message was sent, and may still "
+        "be handled. Pass a larger timeout, or check why the actor is slow."
     )
     return AskTimeout(text, actor=path, message=message)
 
 
 def room_error(path: str, message: object, timeout: float | None) -> AskTimeout:
     text = (
-        f"The mailbox of {path} had no room for the message within {timeout:g} seconds. "
-        "The message was not sent."
+        f"The mailbox of {path} was full for {timeout:g} seconds. The message was not sent. Send "
+        "it again later."
     )
     return AskTimeout(text, actor=path, message=message)
 
@@ -171,7 +177,10 @@ def cancelled_error(cell: Cell, message: object) -> HandlerCancelled | ActorDead
             "before it replied. Call drain() first to complete such work."
         )
         return ActorDeadError(text, actor=path, message=message)
-    text = f"{path} was cancelled in {handler_name(message)} before it replied."
+    text = (
+        f"{path} was cancelled in {handler_name(message)} before it replied. Send the message "
+        "again if handling it twice is safe."
+    )
     return HandlerCancelled(text, actor=path, message=message)
 
 

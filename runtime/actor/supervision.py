@@ -32,10 +32,13 @@ class Restart:
 
     def __post_init__(self) -> None:
         if self.max_restarts < 0:
-            msg = f"Restart: max_restarts={self.max_restarts} must not be negative."
+            msg = (
+                "Restart: max_restarts must be a number of restarts, 0 or more, got "
+                f"{self.max_restarts}."
+            )
             raise UsageError(msg)
         if not self.within > 0:
-            msg = f"Restart: within={self.within} is a span of seconds, and must be more than 0."
+            msg = f"Restart: within must be a number of seconds above 0, got {self.within}."
             raise UsageError(msg)
         if not isinstance(self.backoff, Backoff):
             msg = (

@@ -267,8 +267,8 @@ def _events_of(agent: Definition, given: AgentInput, context: AgentContext) -> A
         return _closable(stream)
     kind = type(stream).__name__
     msg = (
-        f"{type(agent).__name__}.run() of agent {agent.name!r} returned a {kind}, and no async "
-        "generator: write `async def run(...)` with a `yield`."
+        f"{type(agent).__name__}.run() of agent {agent.name!r} must be an async generator, but "
+        f"returned a {kind}. Write `async def run(...)` with a `yield`."
     )
     raise UsageError(msg, agent=agent.name)
 

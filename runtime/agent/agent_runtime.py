@@ -486,9 +486,7 @@ class AgentRuntime(InnerActor):
         """Report the safe point where the run will end. Never returns."""
         await self._ask(ReachedSafePoint(self.invocation))
         await self.system.loop.create_future()
-        raise AssertionError(
-            "that future is never set: the end of the run cancels what waits for it"
-        )
+        raise AssertionError("this future is never set: when the run ends, it cancels its waiters")
 
     # --- work ---
 

@@ -200,11 +200,11 @@ async def _call(hooks: _Hooks, name: str, args: tuple[object, ...]) -> None:
         if task is None or task.cancelling():
             raise
         loggers.agent.exception(
-            "The hook %s.%s was cancelled from within. The run goes on without it.",
+            "The hook %s.%s was cancelled by its own code. The run continues without it.",
             type(hooks).__name__,
             name,
         )
     except Exception:  # noqa: BLE001 -- an error in a hook changes nothing
         loggers.agent.exception(
-            "The hook %s.%s raised. The run goes on without it.", type(hooks).__name__, name
+            "The hook %s.%s raised. The run continues without it.", type(hooks).__name__, name
         )

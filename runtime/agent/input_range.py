@@ -184,8 +184,8 @@ async def _rewritten(
     for message in messages:
         if not hasattr(message, "role"):
             msg = (
-                f"the history rewriter of {agent_name!r} returned {message!r} among the "
-                "messages: return a sequence of Message."
+                f"the history rewriter of {agent_name!r} must return a sequence of Message, got "
+                f"{message!r} in it."
             )
             raise UsageError(msg, agent=agent_name)
     return AgentInput(messages, streaming)

@@ -299,8 +299,8 @@ class Invocation:
             except Exception as error:
                 name = names_of(self.names)[-1]
                 msg = (
-                    f"agent {name!r}: what is in context.state cannot be copied "
-                    f"({type(error).__name__}: {error}): keep plain data in it."
+                    f"agent {name!r}: context.state must contain values that can be copied "
+                    f"({type(error).__name__}: {error}). Store plain data in it."
                 )
                 raise CheckpointError(msg, agent=name) from error
 

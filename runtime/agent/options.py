@@ -96,8 +96,8 @@ class ModelOptions(Options):
             wrong = next((name for name in settings if name not in ModelSettings.__slots__), "")
             hint = meant(wrong, ModelSettings.__slots__)
             msg = (
-                f"ModelOptions({wrong}=...): models have no such setting. {hint} What only your "
-                "provider knows goes into extra={...}."
+                f"ModelOptions({wrong}=...): models have no such setting. {hint} Put settings of "
+                "your provider alone into extra={...}."
             )
             raise UsageError(msg) from None
 
@@ -157,8 +157,8 @@ def as_tool_options(given: OptionsLike) -> tuple[Options, ...]:
 
 def _no_options(given: object) -> UsageError:
     return UsageError(
-        f"options: {given!r} is none. Give Options(name=value, agents=(...)), "
-        "ToolOptions(...), ModelOptions(...), or a dictionary."
+        "options must contain Options(name=value, agents=(...)), ToolOptions(...), "
+        f"ModelOptions(...) or dictionaries, got {given!r}."
     )
 
 

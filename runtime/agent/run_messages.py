@@ -276,8 +276,8 @@ class CancelRun:
 
 
 LOST: Final = CancelRun(
-    "its lease was lost, because this process was stopped, or the store could not be "
-    "reached, for too long: another process may continue it",
+    "its lease expired, because this process was paused or the store was unreachable for too "
+    "long. Another process may continue it",
     unfinished=True,
     lost=True,
 )

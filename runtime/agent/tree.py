@@ -316,8 +316,8 @@ def _build(agent: Definition, parent: Node | None, above: tuple[Definition, ...]
             )
         )
         msg = (
-            f"the agents form a circle: {circle}. An agent cannot be under itself; to go back to "
-            "a parent, no sub-agent is needed."
+            f"the agents form a cycle: {circle}. An agent must not be its own descendant. Remove "
+            "the last one: a sub-agent can transfer back to its parent anyway."
         )
         raise UsageError(msg, agent=agent.name)
     node = Node(agent, parent)
@@ -366,15 +366,15 @@ def _check_definition(agent: Definition, parent: Node | None) -> None:
         raise UsageError(msg)
     if not isinstance(getattr(agent, "name", None), str):
         msg = (
-            f"{agent!r}{where} is not an agent, because it has no name. {instead} An __init__ of "
-            "your own calls super().__init__(name=...)."
+            f"{agent!r}{where} is not an agent, because it has no name. {instead} A custom "
+            "__init__ must call super().__init__(name=...)."
         )
         raise UsageError(msg)
     if missing := [part for part in _PARTS if not hasattr(agent, part)]:
         what = f"a {type(agent).__name__}, which has no {', '.join(missing)}"
         msg = (
-            f"agent {agent.name!r}{where} is {what}: derive it from offbook.actors.Agent, and "
-            "call super().__init__(name=...)."
+            f"agent {agent.name!r}{where} must be an Agent, got {what}. Derive it from "
+            "offbook.actors.Agent, and call super().__init__(name=...)."
         )
         raise UsageError(msg, agent=agent.name)
 
@@ -389,9 +389,9 @@ def _check_names(root: Node) -> None:
             continue
         if other.agent is node.agent:
             msg = (
-                f"agent {node.name!r} has two parents: {_owner(other)} and {_owner(node)}. "
-                "An agent has one place in a tree: make a second one with another name, "
-                "or pass it as a tool (agent.as_tool())."
+                f"agent {node.name!r} has two parents: {_owner(other)} and {_owner(node)}. An "
+                "agent must have one parent. Make a second one with another name, or pass it as "
+                "a tool: agent.as_tool()."
             )
         else:
             msg = (

@@ -221,8 +221,9 @@ def given_answer(
             and (yes or (data is not None and approves(_parsed(context.info, data))))
         ):
             msg = (
-                f"an approval must name the call that you have seen. {question_of(context, 80)}. "
-                f"Inspect it with `offbook show`, then resume {context.id}."
+                "an approval must name a call that you have inspected. "
+                f"{question_of(context, 80)}. Inspect it with `offbook show`, then resume "
+                f"{context.id}."
             )
             raise UsageError(msg)
         found[context.id] = (

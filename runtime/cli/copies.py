@@ -68,7 +68,7 @@ def release_store(address: str | None, environment: str | None) -> int:
     async def work(access: StoreAccess) -> int:
         named = quoted(chosen_address(address))
         if not await release(access, environment):
-            msg = f"{named} is not held."
+            msg = f"{named} is not held, so there is nothing to release."
             raise UsageError(msg)
         found = await environment_of(access)
         Screen().say(
@@ -106,8 +106,8 @@ def back_up(address: str, path: str) -> int:
         if backup is None:
             named = chosen_address(address)
             msg = (
-                f"{named}: back up a store on a server with the tools of that server. The page "
-                "'Backup and restore' describes the steps."
+                f"{named}: offbook backup copies SQLite files only. Back up a server with its "
+                "own tools: the page 'Backup and restore' describes the steps."
             )
             raise UsageError(msg)
         await backup(path)
@@ -124,7 +124,7 @@ def back_up(address: str, path: str) -> int:
 def export_to(address: str, path: str) -> int:
     """Write the runs and sessions of a store to a file, which appears only when it is complete."""
     if Path(path).exists():
-        msg = f"{path} exists already, and is not overwritten. Pass another file."
+        msg = f"{path} already exists and is not overwritten. Pass another file."
         raise UsageError(msg)
     part = Path(f"{path}.part")
     written = (0, 0)

@@ -88,7 +88,7 @@ def play_demo(name: str | None, pace: float = 1.0) -> int:
         return _Trip(pace).play()
     known = _examples()
     if name not in known or name in _HELPERS:
-        msg = f"there is no demo {name}. offbook demo --list lists them."
+        msg = f"there is no demo named {name}. `offbook demo --list` lists them."
         raise UsageError(msg)
     if missing := sorted(_missing(name, known)):
         extras = sorted({_EXTRAS[one] for one in missing if one in _EXTRAS})
@@ -295,7 +295,7 @@ class _Trip:
     def _failed(self, process: subprocess.Popen[str]) -> OffbookError:
         said = (process.communicate()[1] or "").strip().splitlines()
         return OffbookError(
-            "the demo's process ended before its run: "
+            "the demo's process ended before its run did: "
             f"{said[-1] if said else f'exit code {process.returncode}'}"
         )
 
@@ -317,5 +317,8 @@ def _lines(process: subprocess.Popen[str]) -> Iterator[_Said]:
         said = json.loads(line)
         event = unpack(b64decode(said["event"])) if "event" in said else None
         if event is not None and not isinstance(event, AgentEvent):
-            raise OffbookError("the demo's process returned something other than events.")
+            raise OffbookError(
+                "the demo's process wrote output that is not an event. Run it again, and report "
+                "this if it repeats."
+            )
         yield _Said(event, said.get("tree", ""), said.get("status"))

@@ -95,14 +95,23 @@ def fetch_stats(options: StatsOptions) -> Mapping[str, Any]:
         elif error.code == _MISSING:
             msg = f"stats: {shown} has no console (404). Pass the address of the console's page."
         else:
-            msg = f"stats: {shown} returned {error.code} {error.reason}."
+            msg = (
+                f"stats: {shown} returned HTTP {error.code} {error.reason}. Check the address "
+                "and the log of the console."
+            )
         raise UsageError(msg) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        msg = f"stats: {shown} does not answer: {reason}."
+        msg = (
+            f"stats: {shown} does not answer: {reason}. Check the address, and that the console "
+            "is running."
+        )
         raise UsageError(msg) from None
     if not isinstance(found, dict) or not isinstance(found.get("system"), dict):
-        msg = f"stats: {shown} is not a console: it returned something else."
+        msg = (
+            f"stats: {shown} is not a console of offbook. Pass the address that `offbook "
+            "console` printed."
+        )
         raise UsageError(msg)
     return found
 

@@ -83,14 +83,17 @@ def _module(place: str) -> Any:
                 place == error.name or place.startswith(f"{error.name}.")
             ):
                 raise  # an import of the module itself failed
-            msg = f"{place}: file or module not found."
+            msg = (
+                f"{place}: file or module not found. Pass FILE.py:NAME or MODULE:NAME, from the "
+                "right folder."
+            )
             raise UsageError(msg) from error
     if not path.is_file():
-        msg = f"{place}: file not found."
+        msg = f"{place}: file not found. Check the path, or change to its folder."
         raise UsageError(msg)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        msg = f"{place} is not a Python file."
+        msg = f"{place} must be a Python file with the suffix .py."
         raise UsageError(msg)
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module

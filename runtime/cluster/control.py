@@ -67,5 +67,8 @@ def read_control(data: bytes) -> Control:
     try:
         return Control(*unpack(data))
     except TypeError as error:
-        msg = f"what a host says of itself is damaged: {error}"
+        msg = (
+            f"the status that a host returned is damaged: {error}. Check that all hosts run the "
+            "same version of offbook"
+        )
         raise CheckpointError(msg) from error

@@ -88,7 +88,8 @@ def _events(found: Any) -> list[AgentEvent]:
         written, began, wheres, rows = found
         if written > _FORMAT:
             raise CheckpointError(
-                "events were written by a newer version of offbook: update this one."
+                "a host sent events in the format of a newer version of offbook. Update offbook "
+                "in this process."
             )
         places = [
             (name, tuple(path), run_id, invocation) for name, path, run_id, invocation in wheres
@@ -131,7 +132,10 @@ def _events(found: Any) -> list[AgentEvent]:
                     )
                 )
     except (IndexError, TypeError, ValueError) as error:
-        msg = f"events are damaged: {type(error).__name__}: {error}"
+        msg = (
+            f"the events that a host sent are damaged: {type(error).__name__}: {error}. Check "
+            "that all hosts run the same version of offbook"
+        )
         raise CheckpointError(msg) from error
     return events
 
@@ -210,5 +214,8 @@ def read_result(data: bytes) -> RunResult:
             run_id=said.get("run", ""),
         )
     except (KeyError, TypeError, ValueError) as error:
-        msg = f"the result of a run is damaged: {type(error).__name__}: {error}"
+        msg = (
+            f"the result that a host sent is damaged: {type(error).__name__}: {error}. Check "
+            "that all hosts run the same version of offbook"
+        )
         raise CheckpointError(msg) from error

@@ -77,15 +77,18 @@ class HostList:
         try:
             if data["format"] > _FORMAT:
                 raise CheckpointError(
-                    "the list of the hosts was written by a newer version of offbook: update "
-                    "this one."
+                    "the list of the cluster's hosts was written by a newer version of offbook. "
+                    "Update offbook in this process."
                 )
             members = tuple(
                 Member(name, version, bool(draining)) for name, version, draining in data["members"]
             )
             return HostList(int(data["number"]), members)
         except (KeyError, TypeError, ValueError) as error:
-            msg = f"the list of the hosts is damaged: {type(error).__name__}: {error}"
+            msg = (
+                f"the list of the cluster's hosts is damaged: {type(error).__name__}: {error}. "
+                "Stop the cluster and start it again"
+            )
             raise CheckpointError(msg) from error
 
 

@@ -136,7 +136,9 @@ class Inbox:
             return []
         self._early[number] = data
         if len(self._early) > _MOST_EARLY:
-            msg = f"{len(self._early)} batches wait for one that is missing"
+            msg = (
+                f"{len(self._early)} batches wait for one that is missing. The link is opened again"
+            )
             raise CheckpointError(msg)
         found: list[Request] = []
         while (batch := self._early.pop(self._next_seq, None)) is not None:
@@ -181,9 +183,13 @@ def _read(data: bytes, make: Callable[[Any], T]) -> T:
     try:
         if found[0] > _FORMAT:
             raise CheckpointError(
-                "a batch was written by a newer version of offbook: update this one."
+                "a batch of requests has the format of a newer version of offbook. Update "
+                "offbook in this process."
             )
         return make(found)
     except (IndexError, TypeError, ValueError) as error:
-        msg = f"a batch is damaged: {type(error).__name__}: {error}"
+        msg = (
+            f"a batch of requests is damaged: {type(error).__name__}: {error}. The link is "
+            "opened again"
+        )
         raise CheckpointError(msg) from error

@@ -59,14 +59,17 @@ def load(name: str, what: str) -> Any:
         if error.name is None or not (module == error.name or module.startswith(error.name + ".")):
             raise
         msg = (
-            f"{what}({name!r}): a host cannot import {module!r}. Install it on each node, or give "
-            f"ray_options={{'runtime_env': ...}} that brings it."
+            f"{what}({name!r}): a host cannot import {module!r}. Install it on each node, or "
+            "pass ray_options={'runtime_env': ...} with it."
         )
         raise UsageError(msg) from error
     try:
         return reduce(getattr, attributes.split("."), found)
     except AttributeError as error:
-        msg = f"{what}({name!r}): the module {module!r} of the host has no {attributes!r}."
+        msg = (
+            f"{what}({name!r}): the module {module!r} of the host has no {attributes!r}. Correct "
+            "the name, or install the same version on each node."
+        )
         raise UsageError(msg) from error
 
 
@@ -76,8 +79,8 @@ def allowed_prefixes(allow: Sequence[str] | None, factory: str) -> tuple[str, ..
         return (factory.partition(":")[0].split(".")[0] + ".",)
     if isinstance(allow, str) or not all(isinstance(one, str) and one for one in allow):
         msg = (
-            f"Cluster.start(): allow must be a tuple of the beginnings of module names, got "
-            f"{allow!r}. Pass allow=('shop.',), for example."
+            f"Cluster.start(): allow must be a tuple of prefixes of module names, got {allow!r}. "
+            "Pass allow=('shop.',), for example."
         )
         raise UsageError(msg)
     return tuple(allow)
@@ -89,7 +92,7 @@ def load_allowed(name: str, allow: Sequence[str], what: str) -> Any:
     module = name.partition(":")[0]
     if not any((module + ".").startswith(prefix) for prefix in allow):
         msg = (
-            f"{what}({name!r}): this cluster lets in only names that begin with "
+            f"{what}({name!r}): this cluster accepts only names that start with "
             f"{', '.join(map(repr, allow)) or 'nothing'}. Start it with allow=(...)."
         )
         raise UsageError(msg)
@@ -102,8 +105,9 @@ def load_allowed(name: str, allow: Sequence[str], what: str) -> Any:
         )
         if isinstance(place, ModuleType) or is_foreign:
             msg = (
-                f"{what}({name!r}): {part!r} is not of the modules that this cluster lets in, "
-                f"though {module!r} has imported it. Name what is defined there."
+                f"{what}({name!r}): {part!r} is defined outside the modules that this cluster "
+                f"accepts, although {module!r} imports it. Pass the name of something defined in "
+                "them."
             )
             raise UsageError(msg)
     return found

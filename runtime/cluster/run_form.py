@@ -124,8 +124,8 @@ def _packed_options(what: str, options: Sequence[Options]) -> list[Any]:
     for one in options:
         if type(one) not in _KINDS:
             msg = (
-                f"{what}: options must be Options, ToolOptions or ModelOptions, got "
-                f"{one!r}: options of your own classes cannot be sent to another machine."
+                f"{what}: options must be Options, ToolOptions or ModelOptions, got {one!r}: "
+                "instances of other classes cannot be sent to another machine."
             )
             raise UsageError(msg)
         try:
@@ -140,7 +140,10 @@ def _packed(what: str, said: dict[str, Any]) -> bytes:
     try:
         return pack({name: value for name, value in said.items() if value is not None})
     except CheckpointError as error:
-        msg = f"{what}(...): what is given here goes to another process. {error}"
+        msg = (
+            f"{what}(...): the arguments must be values that can be sent to another process. "
+            f"{error}"
+        )
         raise UsageError(msg) from error
 
 
@@ -148,7 +151,10 @@ def read_run(body: bytes) -> dict[str, Any]:
     """Unpack a request. Raise `CheckpointError`."""
     said = unpack(body)
     if not isinstance(said, dict):
-        raise CheckpointError("what is asked of a run is damaged.")
+        raise CheckpointError(
+            "the request for a run is damaged. Check that the client and all hosts run the same "
+            "version of offbook."
+        )
     return said
 
 
@@ -167,8 +173,8 @@ def packed_policy(policy: SessionPolicyLike | str) -> Any:
     if isinstance(policy, KeepLast):
         return policy.count
     msg = (
-        f"session(policy={policy!r}): a policy that goes to another machine is keep_last(n), or "
-        "the name of a function, as 'module:function'."
+        f"session(policy={policy!r}): policy must be keep_last(n) or the name of a function, "
+        "such as 'module:function', because it is sent to another machine."
     )
     raise UsageError(msg)
 

@@ -62,13 +62,18 @@ class ClusterSpec:
         try:
             if said.pop("format") > _FORMAT:
                 raise CheckpointError(
-                    "the cluster was started by a newer version of offbook: update this one."
+                    "the cluster was started by a newer version of offbook. Update offbook in "
+                    "this process."
                 )
             return ClusterSpec(
                 **{**said, "allow": tuple(said["allow"]), "limits": read_limits(said["limits"])}
             )
         except (AttributeError, KeyError, TypeError) as error:
-            msg = f"what a host was started with is damaged: {type(error).__name__}: {error}"
+            msg = (
+                "the settings that the host was started with are damaged: "
+                f"{type(error).__name__}: {error}. Start the cluster again, with the same "
+                "version of offbook on all nodes"
+            )
             raise CheckpointError(msg) from error
 
     def at(self, version: str | None, factory: str | None = None) -> ClusterSpec:

@@ -85,14 +85,20 @@ def _numbers(kind: str, items: list[object], count: int) -> list[int]:
     """
     numbers = [number for number in items[1 : count + 1] if type(number) is int]
     if len(numbers) != count:
-        msg = f"a stored {kind} must consist of {count} integers."
+        msg = (
+            f"a stored {kind} must consist of {count} integers, but does not. The data is "
+            "damaged: restore it from a backup."
+        )
         raise CheckpointError(msg)
     return numbers
 
 
 def _rest(kind: str, items: list[object], count: int) -> list[object]:
     if len(items) != count:
-        msg = f"a stored {kind} has {len(items) - 1} parts, expected {count - 1}."
+        msg = (
+            f"a stored {kind} has {len(items) - 1} parts, expected {count - 1}. The data is "
+            "damaged: restore it from a backup."
+        )
         raise CheckpointError(msg)
     return items
 
@@ -178,7 +184,11 @@ def _write_zone(value: ZoneInfo) -> list[object]:
 def _read_zone(items: list[object]) -> ZoneInfo:
     key = _rest("time zone", items, 2)[1]
     if type(key) is not str or _ZONE_KEY.fullmatch(key) is None:
-        raise CheckpointError("a time zone has a name that none can have.")
+        msg = (
+            f"a stored time zone has the invalid name {key!r:.80}. The data is damaged: restore it "
+            "from a backup."
+        )
+        raise CheckpointError(msg)
     return ZoneInfo(key)
 
 

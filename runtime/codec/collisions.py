@@ -42,7 +42,7 @@ def checked_keys(keys: _C) -> _C:
     if len(keys) >= FEW and collide(keys):
         msg = (
             f"more than {MOST} of its {len(keys)} keys share one hash; reading them would take "
-            "too long."
+            "too long. Use other keys."
         )
         raise CheckpointError(msg)
     return keys

@@ -30,5 +30,5 @@ def as_plain(value: object) -> object:
     try:
         return to_jsonable_python(value, by_alias=True)
     except (PydanticSerializationError, TypeError, ValueError, RecursionError) as error:
-        msg = f"{type(value).__qualname__} cannot be written as JSON: {error}"
+        msg = f"{type(value).__qualname__} must have a JSON form: {error}. Use plain data in it"
         raise CheckpointError(msg) from error

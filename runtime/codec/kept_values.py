@@ -23,8 +23,8 @@ def check_values(values: Mapping[str, Any]) -> None:
             kept_value(value)
         except CheckpointError as error:
             instead = (
-                "What only lives in this process belongs into a closure or into options, or the "
-                "run into a Runner with durability='none'."
+                "Put objects of this process into a closure or into options instead, or run with "
+                "durability='none'."
             )
             msg = f"the session value {key!r} cannot be stored with this run: {error} {instead}"
             raise CheckpointError(msg) from error

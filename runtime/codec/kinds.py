@@ -98,13 +98,19 @@ class RegisteredType(Mark):
             )
             raise CheckpointError(msg)
         if len(set(names)) != len(names):
-            msg = f"the stored {self.name} has a field twice."
+            msg = (
+                f"the stored {self.name} has a field twice. The data is damaged: restore it from "
+                "a backup."
+            )
             raise CheckpointError(msg)
         return Mark(lambda items: self._checked(names, items))
 
     def _checked(self, names: tuple[str, ...], items: list[object]) -> object:
         if len(items) <= len(names):
-            msg = f"the stored {self.name} has {len(items) - 1} values for {len(names)} fields."
+            msg = (
+                f"the stored {self.name} has {len(items) - 1} values for {len(names)} fields. "
+                "The data is damaged: restore it from a backup."
+            )
             raise CheckpointError(msg)
         end = len(names) + 1
         return self.made(dict(zip(names, items[1:end], strict=True)), items[end:])
@@ -117,13 +123,17 @@ class RegisteredType(Mark):
             raise
         except Exception as error:
             msg = (
-                f"{self.name} cannot be built from the stored data: {type(error).__name__}: {error}"
+                f"{self.name} cannot be built from the stored data: {type(error).__name__}: "
+                f"{error}. Let the class accept the stored values."
             )
             raise CheckpointError(msg) from error
 
     def _nothing_more(self, extra: list[object]) -> None:
         if extra:
-            msg = f"the stored {self.name} has more values than fields."
+            msg = (
+                f"the stored {self.name} has more values than fields. The data is damaged: "
+                "restore it from a backup."
+            )
             raise CheckpointError(msg)
 
 
@@ -151,7 +161,8 @@ class Constructed(RegisteredType):
             return self.cls(*items[1:])
         except Exception as error:
             msg = (
-                f"{self.name} cannot be built from the stored data: {type(error).__name__}: {error}"
+                f"{self.name} cannot be built from the stored data: {type(error).__name__}: "
+                f"{error}. Let the class accept the stored values."
             )
             raise CheckpointError(msg) from error
 
@@ -233,7 +244,10 @@ class Dataclass(RegisteredType):
     def _checked_more(self, extra: list[object]) -> dict[str, object]:
         more = extra[0]
         if len(extra) != 1 or type(more) is not dict or not all(type(name) is str for name in more):
-            msg = f"the stored {self.name} has more values than fields."
+            msg = (
+                f"the stored {self.name} has more values than fields. The data is damaged: "
+                "restore it from a backup."
+            )
             raise CheckpointError(msg)
         for name in more:
             if (
@@ -241,7 +255,10 @@ class Dataclass(RegisteredType):
                 or _is_pythons(name)
                 or not (name in self._hidden or self.cls.__dictoffset__)
             ):
-                msg = f"{self.name} has no place for {name!r}, but the stored data has it."
+                msg = (
+                    f"{self.name} has no field {name!r}, but the stored data has it. Add the "
+                    "field again."
+                )
                 raise CheckpointError(msg)
         return more
 
@@ -289,7 +306,10 @@ class Tuple(RegisteredType):
 
         def encode(value: tuple[object, ...]) -> list[object]:
             if len(value) != length or getattr(value, "__dict__", None):
-                msg = f"{self.name} has more or fewer values than fields."
+                msg = (
+                    f"{self.name} must have one value for each field, but the stored data has "
+                    "not. Add or remove fields to match it."
+                )
                 raise CheckpointError(msg)
             return [ext, *value]
 
@@ -326,7 +346,10 @@ class Enumeration(RegisteredType):
 
         def encode(value: enum.Enum) -> list[object]:
             if members.get(value.name) is not value:
-                msg = f"{self.name} has no member {value.name!r}."
+                msg = (
+                    f"{self.name} has no member {value.name!r}, but the stored data has. Add the "
+                    "member again."
+                )
                 raise CheckpointError(msg)
             return [ext, value.name]
 
@@ -336,7 +359,10 @@ class Enumeration(RegisteredType):
         del values
         is_flag = issubclass(self.cls, enum.Flag)
         if len(extra) != 1 or type(extra[0]) is not (int if is_flag else str):
-            msg = f"the stored member of {self.name} is neither a name nor a number."
+            msg = (
+                f"the stored member of {self.name} must be a name or a number. The data is "
+                "damaged: restore it from a backup."
+            )
             raise CheckpointError(msg)
         if is_flag:
             return self.cls(extra[0])

@@ -67,8 +67,8 @@ class Model(RegisteredType):
         more = beside(self.cls, held, self._known)
         if more:
             msg = (
-                f"the stored {self.name} has {next(iter(more))!r}, which is neither a field nor "
-                "a private attribute."
+                f"the stored {self.name} has {next(iter(more))!r}, which must be a field or a "
+                "private attribute. Declare it in the class."
             )
             raise CheckpointError(msg)
 
@@ -78,7 +78,10 @@ class Model(RegisteredType):
             if (private is None or name not in private) and (
                 attribute.default_factory is not None or not _is_undefined(attribute.default)
             ):
-                msg = f"the stored {self.name} lacks the private attribute {name!r}."
+                msg = (
+                    f"the stored {self.name} lacks the private attribute {name!r}. Set it before "
+                    "the value is stored."
+                )
                 raise CheckpointError(msg)
 
     def parts(self, value: object) -> Iterator[tuple[str, object]]:
@@ -141,7 +144,10 @@ class Model(RegisteredType):
             or not _is_table(more)
             or not _is_table(private)
         ):
-            msg = f"the stored {self.name} does not have the form of a model."
+            msg = (
+                f"the stored {self.name} does not have the form of a pydantic model. If the "
+                "class has changed, make it a pydantic model again."
+            )
             raise CheckpointError(msg)
         more, private = more or {}, private or {}
         if more and self.cls.model_config.get("extra") != "allow":
@@ -152,7 +158,10 @@ class Model(RegisteredType):
             raise CheckpointError(msg)
         unknown = private.keys() - self.cls.__private_attributes__.keys()
         if unknown or self._known & more.keys():
-            msg = f"the stored {self.name} names unknown fields, or a field twice."
+            msg = (
+                f"the stored {self.name} names unknown fields, or a field twice. The data is "
+                "damaged: restore it from a backup."
+            )
             raise CheckpointError(msg)
         return given, more, private
 

@@ -118,7 +118,7 @@ def pack(value: object, *, binaries: int = 0) -> bytes:
             if (len(binary) != binaries or _may_be_wide(body, odd)) and is_strange(
                 (value,), _registry
             ):
-                raise CheckpointError("it holds what would not come back as it is")  # noqa: TRY301 -- `refusal` finds out where
+                raise CheckpointError("it contains a value that would change when it is read back")  # noqa: TRY301 -- `refusal` finds out where
     except Exception as error:  # noqa: BLE001 -- getters and properties of users' classes may raise anything
         raise refusal(value, error, _registry) from (
             None if isinstance(error, CheckpointError) else error
@@ -159,10 +159,13 @@ def unpack(data: bytes | bytearray | memoryview, *, opaque: bool = False) -> Any
 
 def _without_header(data: bytes) -> bytes:
     if not data:
-        raise CheckpointError("the stored data is empty: there are no bytes to read.")
+        raise CheckpointError(
+            "the stored data is empty: there are no bytes to read. Restore it from a backup."
+        )
     if data[: len(_MAGIC)] != _MAGIC:
         raise CheckpointError(
-            "the stored data was not written by pack(): it does not start with its header."
+            "the stored data was not written by pack(): it does not start with its header. Check "
+            "that the key or file is the right one."
         )
     if len(data) > len(_MAGIC) and data[len(_MAGIC)] > _VERSION:
         msg = (
@@ -173,11 +176,14 @@ def _without_header(data: bytes) -> bytes:
         raise CheckpointError(msg)
     if len(data) <= _HEADER or data[len(_MAGIC)] != _VERSION:
         raise CheckpointError(
-            "the bytes are damaged: the header is truncated, or has an invalid version."
+            "the bytes are damaged: the header is truncated, or has an invalid version. Restore "
+            "them from a backup."
         )
     body = data[_HEADER:]
     if crc32(body) != int.from_bytes(data[len(_MAGIC) + 1 : _HEADER], "big"):
-        raise CheckpointError("the bytes are damaged: the checksum does not match.")
+        raise CheckpointError(
+            "the bytes are damaged: the checksum does not match. Restore them from a backup."
+        )
     return body
 
 
@@ -208,7 +214,10 @@ class _Reader:
             return mark
         scalar = _SCALARS.get(code)
         if scalar is None:
-            msg = f"the stored data contains the unknown extension code {code}."
+            msg = (
+                f"the stored data contains the unknown extension code {code}. It is damaged, or "
+                "was written by a newer version: restore it, or update offbook."
+            )
             raise CheckpointError(msg)
         return scalar(payload)
 
@@ -221,7 +230,8 @@ class _Reader:
     def finish(self) -> None:
         if self._open:
             raise CheckpointError(
-                "the stored data contains the start of a value where none can start."
+                "the stored data contains the start of a value where none can start. It is "
+                "damaged: restore it from a backup."
             )
 
 
@@ -282,7 +292,10 @@ def _level_of(items: Iterable[Any]) -> _Level:
         if kind is _Level and item > deepest:
             deepest = item
         elif kind is Timestamp:
-            raise CheckpointError("there is nothing with the code -1.")
+            raise CheckpointError(
+                "contains the extension code -1, which is never written. The data is damaged: "
+                "restore it from a backup."
+            )
     if deepest > DEEPEST:
         msg = f"values must be nested at most {DEEPEST} levels deep, got a deeper one. Flatten it."
         raise CheckpointError(msg)
@@ -424,7 +437,10 @@ def _text_of(error: BaseException) -> str:
 def _read_error(items: list[object]) -> BaseException:
     links = [_read_link(row) for row in items[1:]]
     if not links or len(links) > _LONGEST_CHAIN:
-        raise CheckpointError("a stored exception does not have the form of an exception.")
+        raise CheckpointError(
+            "a stored exception does not have the form of one. The data is damaged: restore it "
+            "from a backup."
+        )
     for error, cause in pairwise(links):
         error.__cause__ = cause
     return links[0]
@@ -437,7 +453,10 @@ def _read_link(row: object) -> Exception:
         or type(row[0]) is not str
         or type(row[1]) is not str
     ):
-        raise CheckpointError("a stored exception does not have the form of an exception.")
+        raise CheckpointError(
+            "a stored exception does not have the form of one. The data is damaged: restore it "
+            "from a backup."
+        )
     name, text, args, fields = row
     well = (
         args is None or (type(args) is list and all(type(item) in _PLAIN for item in args))
@@ -449,7 +468,10 @@ def _read_link(row: object) -> Exception:
         )
     )
     if not well:
-        msg = f"the stored exception {name[:200]} must have only plain values as arguments."
+        msg = (
+            f"the stored exception {name[:200]} must have only plain values as arguments. The "
+            "data is damaged: restore it from a backup."
+        )
         raise CheckpointError(msg)
     if name in _OURS:
         return _ours(_OURS[name], name, text, fields or {})
@@ -467,7 +489,7 @@ def _ours(cls: type[OffbookError], name: str, text: str, fields: dict[str, objec
     error.args = (text,)
     for key, item in fields.items():
         if key not in vars(error):
-            msg = f"{name} has no field {key!r}, but the stored data has."
+            msg = f"{name} has no field {key!r}, but the stored data has. Update offbook."
             raise CheckpointError(msg)
         setattr(error, key, item)
     return error

@@ -26,7 +26,7 @@ _SCALARS: Final = frozenset((type(None), bool, int, float, str, bytes))
 _CONTAINERS: Final = frozenset((list, tuple, set, frozenset))
 # Types that msgpack writes natively, in a form that decodes to something else.
 _STRANGE: Final = frozenset((bytearray, memoryview, ExtType, Timestamp))
-_AS_BYTES: Final = "it would come back as bytes; write bytes(...) if that will do."
+_AS_BYTES: Final = "it would come back as bytes. Write bytes(...) if that is acceptable."
 _Getter: TypeAlias = Callable[[Any], Collection[object]]
 
 
@@ -162,9 +162,11 @@ def _items(value: object) -> Iterator[tuple[str, object]]:
 
 
 _ADVICE: Final = {
-    type(refusal): "functions cannot be written; keep a name instead.",
-    type: "classes cannot be written; keep a name instead.",
+    type(refusal): "functions cannot be stored. Store a name instead.",
+    type: "classes cannot be stored. Store a name instead.",
     bytearray: _AS_BYTES,
     memoryview: _AS_BYTES,
-    **dict.fromkeys((ExtType, Timestamp), "it is a part of the format; keep what it stands for."),
+    **dict.fromkeys(
+        (ExtType, Timestamp), "it is a part of the format. Store the value that it represents."
+    ),
 }

@@ -136,7 +136,10 @@ class Registry:
             )
             raise CheckpointError(msg)
         if code != known.code:
-            msg = f"the stored data of {name[:200]} is not of the kind of its registered class."
+            msg = (
+                f"the stored data of {name[:200]} does not match the kind of its registered "
+                "class. Register the class that it was stored with."
+            )
             raise CheckpointError(msg)
         return known.other_form(tuple(names))
 
@@ -166,8 +169,8 @@ def _entry(cls: type, name: str) -> RegisteredType:
     )
     if foreign is not None:
         msg = (
-            f"register_type: {_told(cls)} is a dataclass with more state than its fields, "
-            f"because it is also a {foreign.__name__}."
+            f"register_type: {_told(cls)} has more state than its fields, because it is also a "
+            f"{foreign.__name__}. Store that state in a field."
         )
         raise UsageError(msg)
     if not isabstract(cls) and not hasattr(cls, "__del__"):
@@ -175,8 +178,8 @@ def _entry(cls: type, name: str) -> RegisteredType:
             object.__new__(cls)
         except TypeError as error:
             msg = (
-                f"register_type: {_told(cls)} is a dataclass with more state than its fields: "
-                f"{error}."
+                f"register_type: {_told(cls)} has more state than its fields: {error}. Store "
+                "that state in fields."
             )
             raise UsageError(msg) from error
     return Dataclass(cls, name)

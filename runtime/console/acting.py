@@ -62,7 +62,10 @@ class Acting:
             msg = f"mode must be one of {', '.join(_MODES)}, got {mode[:40]!r}."
             raise UsageError(msg)
         if info.status.value != "running":
-            msg = f"run {info.id!r:.200} is {info.status.value}: there is nothing to cancel."
+            msg = (
+                f"run {info.id!r:.200} is {info.status.value}: only a running or waiting run can "
+                "be cancelled."
+            )
             raise ResumeError(msg, run=info.id)
         run = self._desk.looking_at(info).attach(info.id, after=info.steps)
         self._desk.begun.check()
@@ -109,7 +112,7 @@ class Acting:
         if context is None:
             msg = (
                 f"run {info.id!r:.200} does not wait for {interrupt_id[:200]!r}: it was "
-                "answered, or the run has ended."
+                "answered, or the run has ended. Reload the page."
             )
             raise ResumeError(msg, run=info.id)
         runner = self._desk.playing(info)
@@ -199,8 +202,8 @@ def _answer_of(body: dict[str, Any], context: InterruptContext) -> tuple[str, ob
     arguments, shown = body.get("arguments"), arguments_of(info)
     if len(shown) > LONGEST_PAGE and body.get("seen") != seen_mark(shown):
         raise UsageError(
-            "the arguments of this call were not shown to their end. Show all of them before "
-            "you approve the call."
+            "the arguments of this call were not shown in full. Show all of them before you "
+            "approve the call."
         )
     if arguments is None:
         return kind, info.approve() if is_approval(info) else True, ""

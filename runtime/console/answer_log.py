@@ -49,8 +49,8 @@ class AnswerLog:
                 continue
             return
         msg = (
-            f"run {run_id!r:.200}: the name of who answers could not be stored, because other "
-            "writes were in progress. Try again."
+            f"run {run_id!r:.200}: the name of the person who answers could not be stored, "
+            "because other writes were in progress. Try again."
         )
         raise CheckpointError(msg, run=run_id)
 
@@ -68,7 +68,7 @@ def _read(data: bytes | None) -> list[dict[str, Any]]:
     )
     if not isinstance(notes, list) or not all(isinstance(note, dict) for note in notes):
         raise CheckpointError(
-            "the log of answers is damaged in the store, or was written by a newer version of "
-            "offbook."
+            "the stored log of answers is damaged, or was written by a newer version of offbook. "
+            "Update offbook, or restore the store from a backup."
         )
     return notes

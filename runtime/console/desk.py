@@ -115,8 +115,9 @@ class Desk:
             raise (agent if info is None else LookOnly(info.agent)).refusal()
         if info is not None and info.agent != self._tree.name:
             msg = (
-                f"run {info.id!r:.200} belongs to the agent {info.agent!r:.200}, and this console "
-                f"has {self._tree.name!r}, so it can only show the run."
+                f"run {info.id!r:.200} belongs to the agent {info.agent!r:.200}, and this "
+                f"console has {self._tree.name!r}, so it can only show the run. Start a console "
+                "with that agent to change it."
             )
             raise UsageError(msg, run=info.id, agent=info.agent)
         return self.runner

@@ -52,7 +52,9 @@ class Feeds:
             msg = f"{_MOST} pages already show live runs, which is the maximum. Close some."
             raise SystemDraining(msg)
         if self._is_closed:
-            raise SystemDraining("the console is shutting down.")
+            raise SystemDraining(
+                "the console is shutting down. Open it again when it has restarted."
+            )
 
     async def stream(self, run: Run, *, name_first: bool = False) -> AsyncGenerator[bytes, None]:
         """Stream the events of a run. `name_first`: send the run's id first."""

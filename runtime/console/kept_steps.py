@@ -105,7 +105,10 @@ class KeptSteps:
             head,
             numbered_id(head, save["number"]),
         ):
-            msg = f"run {self._info.id!r:.200} has no stored checkpoint {save_id!r:.200}."
+            msg = (
+                f"run {self._info.id!r:.200} has no stored checkpoint {save_id!r:.200}. Choose "
+                "one that the page lists."
+            )
             raise CheckpointNotFound(msg, run=self._info.id)
         image = save.get("image")
         if image is None:
@@ -129,7 +132,7 @@ class KeptSteps:
         if not messages or not all(isinstance(message, Message) for message in messages):
             msg = (
                 f"the input of run {self._info.id!r:.200} is not stored: its steps were not "
-                "recorded, or it has ended."
+                "recorded, or it has ended. Set durability='step' and keep= on its Runner."
             )
             raise CheckpointNotFound(msg, run=self._info.id)
         new = image.get("fresh") if isinstance(image, dict) else None
@@ -139,8 +142,8 @@ class KeptSteps:
         data = await self._access.get(self._info.checkpoint_id)
         if data is None:
             msg = (
-                f"only the entry of run {self._info.id!r:.200} is stored. To store its steps, set "
-                "durability='step'."
+                f"the steps of run {self._info.id!r:.200} are not stored. To store those of new "
+                "runs, set durability='step'."
             )
             raise CheckpointNotFound(msg, run=self._info.id)
         return read_checkpoint(self._info.checkpoint_id, data)

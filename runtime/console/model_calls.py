@@ -122,8 +122,9 @@ class ModelCalls(RunHooks):
             )
         if call is None:
             msg = (
-                f"model call {number} of run {run_id!r:.200} is not retained: the console retains "
-                f"the latest {_MOST_CALLS:,} of its process."
+                f"model call {number} of run {run_id!r:.200} is not retained: the console "
+                f"retains the latest {_MOST_CALLS:,} of its process. Export traces to retain "
+                "more."
             )
             raise CheckpointNotFound(msg, run=run_id)
         request = call.request

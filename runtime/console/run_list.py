@@ -78,8 +78,8 @@ class RunList:
         found = await access.run_entries(_query(wanted, limit, after))
         if not found and after is not None and await access.run_entry(after) is None:
             msg = (
-                f"the run {after!r:.80}, after which the next page starts, is no longer listed. "
-                "Start with the first page."
+                f"the last run of the previous page, {after!r:.80}, is no longer listed. Start "
+                "with the first page."
             )
             raise CheckpointNotFound(msg, run=after)
         runs: list[RunInfo] = []
@@ -120,7 +120,8 @@ class RunList:
         if entry is None:
             msg = (
                 f"the store lists no run {run_id!r:.200}: it was never stored there, or it has "
-                "ended and is no longer retained."
+                "ended and is no longer retained. Check the id and the store, or set keep= on "
+                "the Runner."
             )
             raise CheckpointNotFound(msg, run=run_id)
         return _read(entry)

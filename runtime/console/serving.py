@@ -62,8 +62,9 @@ def serve_console(
     only_loopback = is_loopback(host)
     if token is None and not only_loopback:
         msg = (
-            f"the console on {host}: every client that reaches this address could use it. Pass a "
-            "token that cannot be guessed (token=, --token-env), or omit the host."
+            f"the console on {host} needs a token, because every client that reaches this "
+            "address could use it. Pass one that cannot be guessed (token=, --token-env), or "
+            "omit the host."
         )
         raise UsageError(msg)
     chosen = secrets.token_urlsafe(24) if token is None else token
@@ -117,8 +118,8 @@ def _check(target: Runner | Definition | None, store: Store | None) -> None:
     if isinstance(target, Runner):
         if store is not None and store is not target.store:
             raise UsageError(
-                "serve_console(runner, store=...): the store is that of the Runner. Omit store=, "
-                "or set it on the Runner."
+                "serve_console(runner, store=...): the Runner has its own store. Omit store=, or "
+                "set it on the Runner."
             )
     elif target is None and store is None:
         raise UsageError("serve_console() has nothing to show. Pass a Runner, an agent, or store=.")

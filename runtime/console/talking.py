@@ -108,7 +108,8 @@ def _instructions(body: dict[str, Any], agents: dict[str, Any]) -> list[Instruct
     given = body.get("instructions", {})
     if not isinstance(given, dict):
         raise UsageError(
-            "'instructions' must be an object of agents' names and their instructions in this run."
+            "'instructions' must be an object that maps names of agents to their instructions in "
+            "this run."
         )
     known = agents["instructions"]
     found = []

@@ -359,7 +359,7 @@ def _as_parts(content: Part | tuple[Part | str, ...] | list[Part | str]) -> tupl
 def _check_parts(content: object) -> None:
     if not isinstance(content, tuple) or not all(isinstance(part, Part) for part in content):
         msg = (
-            f"Message: content={content!r} is neither text nor a tuple of parts (TextPart, "
-            "ImagePart, AudioPart, FilePart)."
+            "Message: content must be a string or a tuple of parts (TextPart, ImagePart, "
+            f"AudioPart, FilePart), got {content!r}."
         )
         raise UsageError(msg)

@@ -101,7 +101,7 @@ class Answers:
             try:
                 pack(value.arguments if isinstance(value, Verdict) else value)
             except CheckpointError as error:
-                msg = f"resume(): the answer {name!r} cannot be stored: {error}"
+                msg = f"resume(): the answer {name!r} must be a value that can be stored: {error}"
                 raise CheckpointError(msg) from error
         self._targets = None if targets is None else dict(targets)
         self._data = data
@@ -161,7 +161,7 @@ class Answers:
             if name in known:
                 continue
             if any(name in _enclosing(pending.context) for pending in waiting):
-                what = "encloses an interrupt, and is none itself"
+                what = "contains an interrupt, but is not one itself"
             else:
                 what = (
                     "is not pending: it was answered, never asked, or the run has paused again, "

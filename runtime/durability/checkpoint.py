@@ -139,6 +139,6 @@ def _is_id(value: Any) -> bool:
 
 def _damaged(name: str) -> CheckpointError:
     return CheckpointError(
-        f"checkpoint {name!r} is damaged, or something else: it does not hold what a "
-        "checkpoint does."
+        f"checkpoint {name!r} is damaged, or is not a checkpoint: it lacks the fields of one. "
+        "Check the id, or restore the store from a backup."
     )

@@ -41,7 +41,10 @@ def check_format(image: Any) -> None:
         or type(image.get("format")) is not int
         or not 0 < image["format"] < _MOST_FORMATS
     ):
-        raise CheckpointError("it is damaged, or not a checkpoint: it contains no image of a run.")
+        raise CheckpointError(
+            "it is damaged, or not a checkpoint: it contains no image of a run. Restore the "
+            "store from a backup."
+        )
     if image["format"] > FORMAT:
         msg = (
             f"it was written by a newer version of offbook: its format is {image['format']}, "

@@ -298,7 +298,7 @@ def rebuild(image: dict[str, Any], state: RunState, root: Node) -> Mapping[int, 
     except _DAMAGE as error:
         msg = (
             "the checkpoint is damaged: its parts do not belong together "
-            f"({type(error).__name__}: {error})."
+            f"({type(error).__name__}: {error}). Restore the store from a backup."
         )
         raise CheckpointError(msg) from error
     return paths
@@ -333,7 +333,10 @@ def _rebuild(image: dict[str, Any], state: RunState, paths: Mapping[int, Path]) 
     if not frames and not state.lane.entries and (stopped or state.seq == shown):
         return  # no agent had started
     if len(roots) != 1:
-        msg = f"the checkpoint is damaged: it has {len(roots)} roots."
+        msg = (
+            f"the checkpoint is damaged: it must have one root agent, got {len(roots)}. Restore "
+            "the store from a backup."
+        )
         raise CheckpointError(msg)
     state.root = roots[0].agent_call
     for invocation_id, outcomes in image["ended"].items():
@@ -360,7 +363,10 @@ def _lanes(table: dict[str, Any], paths: Mapping[int, Path]) -> dict[str, Lane]:
         seen: set[str] = set()
         while above is not None and above.id not in sound:
             if above.id in seen:
-                raise CheckpointError("the checkpoint is damaged: its lanes form a circle.")
+                raise CheckpointError(
+                    "the checkpoint is damaged: its lanes form a cycle. Restore the store from a "
+                    "backup."
+                )
             seen.add(above.id)
             above = above.parent
         sound |= seen
@@ -380,7 +386,10 @@ def _build(
     above: Any = invocation_id
     while (above := frames[above].get("in")) is not None and above not in built:
         if above in line:
-            raise CheckpointError("the checkpoint is damaged: its agents form a circle.")
+            raise CheckpointError(
+                "the checkpoint is damaged: its agents form a cycle. Restore the store from a "
+                "backup."
+            )
         line[above] = None
     for next_id in reversed(line):
         if next_id not in built:
@@ -464,8 +473,8 @@ def _input_range(frame: dict[str, Any]) -> InputRange:
 def _typed(value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
         msg = (
-            f"the checkpoint is damaged: expected "
-            f"{getattr(kind, '__name__', kind)}, got {type(value).__name__}."
+            f"the checkpoint is damaged: expected {getattr(kind, '__name__', kind)}, got "
+            f"{type(value).__name__}. Restore the store from a backup."
         )
         raise CheckpointError(msg)
     return value
@@ -473,7 +482,10 @@ def _typed(value: Any, kind: Any) -> Any:
 
 def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
-        msg = f"the checkpoint is damaged: expected a number, got {value!r:.40}."
+        msg = (
+            f"the checkpoint is damaged: expected a number, got {value!r:.40}. Restore the store "
+            "from a backup."
+        )
         raise CheckpointError(msg)
     return value
 
@@ -520,7 +532,10 @@ def checked_message(value: Any) -> Message:
 def _outcome(value: Any) -> Outcome:
     outcome: Outcome = _typed(value, Outcome)
     if outcome.kind not in _KINDS:
-        msg = f"the checkpoint is damaged: an agent has the unknown outcome {outcome.kind!r:.40}."
+        msg = (
+            f"the checkpoint is damaged: an agent has the unknown outcome {outcome.kind!r:.40}. "
+            "Restore the store from a backup."
+        )
         raise CheckpointError(msg)
     if outcome.error is not None:
         _typed(outcome.error, Exception)

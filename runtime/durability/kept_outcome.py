@@ -133,7 +133,7 @@ def _message_in(number: int, events: tuple[AgentEvent, ...]) -> Message | None:
     for event in reversed(events):
         if event.seq == number:
             return event.message
-    msg = f"its last message is that of event {number}, which is not in its journal"
+    msg = f"its journal lacks event {number}, which has its last message"
     raise ValueError(msg)
 
 
@@ -169,7 +169,10 @@ def values_at_end(run_id: str, data: bytes) -> dict[str, Any]:
     try:
         return dict(said.get("values", {}))
     except (AttributeError, TypeError, ValueError) as error:
-        msg = f"the stored result of run {run_id} is damaged: {type(error).__name__}: {error}"
+        msg = (
+            f"the stored result of run {run_id} is damaged: {type(error).__name__}: {error}. "
+            "Restore the store from a backup."
+        )
         raise CheckpointError(msg, run=run_id) from error
 
 
@@ -205,7 +208,10 @@ def read_outcome(run_id: str, data: bytes, events: tuple[AgentEvent, ...]) -> Ru
             run_id=run_id,
         )
     except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
-        msg = f"the stored result of run {run_id} is damaged: {type(error).__name__}: {error}"
+        msg = (
+            f"the stored result of run {run_id} is damaged: {type(error).__name__}: {error}. "
+            "Restore the store from a backup."
+        )
         raise CheckpointError(msg, run=run_id) from error
 
 

@@ -190,7 +190,7 @@ class Lease:
                 # This is not a failure of the agent, which would be recorded as the result of the
                 # run. The run is returned, for any process that reaches the store.
                 self.on_lost()
-                msg = f"the store does not say whether it still is ({error})"
+                msg = f"the store did not confirm it ({error})"
                 raise self.lost_error(msg) from error
             self.life = life
         if not self.is_sure():
@@ -264,10 +264,10 @@ class Lease:
 
     def lost_error(self, why: str = "") -> RunLost:
         said = why or (
-            "its time was over before it could be prolonged, or it was revoked, and another "
-            "process may continue it"
+            "its lease expired before it was renewed, or was revoked, and another process may "
+            "continue it"
         )
-        return RunLost(f"{self.subject} is not this process's any more: {said}")
+        return RunLost(f"this process no longer owns {self.subject}: {said}")
 
     def preempt(self) -> None:
         """Report that it is wanted at once.

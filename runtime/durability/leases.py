@@ -50,8 +50,8 @@ _IDLE_SECONDS: Final = 5.0
 So not every run needs a new one.
 """
 _LEFT: Final = (
-    "the system was left before the lease, or the turn of a session, that something in it waited "
-    "for was free."
+    "the actor system was left while something in it waited for a lease, or for its turn in a "
+    "session. Start it again in another system."
 )
 
 Busy: TypeAlias = Literal["queue", "reject", "preempt"]
@@ -436,7 +436,7 @@ class SystemLeases:
             await lease.owner.pay(lease.key)
         except Exception as error:  # noqa: BLE001 -- a store may raise anything
             loggers.durability.warning(
-                "The lease of %s, which no run waits for any more, could not be given back yet: %s",
+                "The lease of %s, which no run needs any longer, could not be released yet: %s",
                 lease.subject,
                 error,
             )
@@ -475,7 +475,7 @@ class SystemLeases:
                     await access.delete(mark)
                 except Exception as error:  # noqa: BLE001 -- the turn is not lost because of that
                     loggers.durability.warning(
-                        "The request for the lease %r could not be taken back: %s", key, error
+                        "The request for the lease %r could not be withdrawn: %s", key, error
                     )
 
     # --- renewal ---

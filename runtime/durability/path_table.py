@@ -61,7 +61,10 @@ def read_names(value: Any) -> tuple[str, ...]:
     names = tuple(value)
     if names and not isinstance(value, str) and set(map(type, names)) == _TEXTS:
         return names
-    msg = f"the checkpoint is damaged: expected names, got {value!r:.40}."
+    msg = (
+        f"the checkpoint is damaged: expected names, got {value!r:.40}. Restore the store from a "
+        "backup."
+    )
     raise CheckpointError(msg)
 
 
@@ -70,7 +73,10 @@ def read_paths(rows: Iterable[Any], known: dict[int, Path] | None = None) -> dic
     paths: dict[int, Path] = {} if known is None else known
     for number, above, names in rows:
         if type(number) is not int or number in paths:
-            msg = f"the checkpoint is damaged: expected the number of a path, got {number!r:.40}."
+            msg = (
+                f"the checkpoint is damaged: expected the number of a path, got {number!r:.40}. "
+                "Restore the store from a backup."
+            )
             raise CheckpointError(msg)
         paths[number] = (
             read_names(names) if above is None else SharedPath(paths[above], read_names(names))

@@ -83,11 +83,9 @@ class Search(NamedTuple):
                 del self.left_alone[next(iter(self.left_alone))]
             self.left_alone[run.id] = None
             text = (
-                "Run %s of %s is left to the program that began it: %s. Name each program "
-                "that shares "
-                "a store: Runner(app=...). If it is this program and something was removed "
-                "from it, "
-                "put that back until the run has ended, or forget the run."
+                "Run %s of %s is left to the program that started it: %s. Name each program that "
+                "shares a store: Runner(app=...). If this program started it and has changed "
+                "since, restore the removed part until the run has ended, or forget the run."
             )
             loggers.durability.warning(text, run.id, run.agent, why)
         return why is not None
@@ -176,7 +174,7 @@ async def _claim(
             found.taken.append(recovery)
     except CheckpointError as error:
         loggers.durability.error(
-            "Run %s cannot be continued, and is left as it is: %s", run_id, error
+            "Run %s cannot be continued, and is left unchanged: %s", run_id, error
         )
 
 
@@ -236,8 +234,7 @@ async def _set_aside(persistence: RunStore, row: RunEntry, found: UnfinishedRun)
     await persistence.give_back()
     if found.unwritten:
         loggers.durability.error(
-            "Run %s of %s is set aside, because %s. It was tried %d times; retry(%r) tries "
-            "it again.",
+            "Run %s of %s is stuck, because %s. It was tried %d times. retry(%r) tries it again.",
             run.id,
             run.agent,
             found.failure,
@@ -246,8 +243,8 @@ async def _set_aside(persistence: RunStore, row: RunEntry, found: UnfinishedRun)
         )
         return
     loggers.durability.error(
-        "Run %s of %s is stuck: %d processes in a row were lost while they worked on it, and "
-        "it made no progress. retry(%r) tries it again.",
+        "Run %s of %s is stuck: %d processes in a row were lost while they ran it, and it made "
+        "no progress. retry(%r) tries it again.",
         run.id,
         run.agent,
         run.attempts,
@@ -296,6 +293,9 @@ async def retry_stuck(
         raise
     if image is None:
         await persistence.finish(unfinished=False)
-        msg = f"run {run_id!r} has nothing left to run, and is no longer stuck."
+        msg = (
+            f"run {run_id!r} had nothing left to run, and is no longer stuck. Read its result "
+            "with attach(), if it is retained."
+        )
         raise ResumeError(msg, run=run_id)
     return Recovery(persistence, image)

@@ -62,16 +62,22 @@ def replay(records: list[bytes]) -> dict[str, Any]:
             msg = f"record {position} of the journal: {error}"
             raise CheckpointError(msg) from error
         except _DAMAGE as error:
-            msg = f"the journal is damaged at record {position}: {type(error).__name__}: {error}"
+            msg = (
+                f"the journal is damaged at record {position}: {type(error).__name__}: {error}. "
+                "Restore the store from a backup"
+            )
             raise CheckpointError(msg) from error
     if not image:
-        raise CheckpointError("the journal is damaged: it does not begin with the start of a run.")
+        raise CheckpointError(
+            "the journal is damaged: it does not start with the start of a run. Restore the "
+            "store from a backup."
+        )
     try:
         _prune(image)
     except _DAMAGE as error:
         msg = (
             "the journal is damaged: its records do not belong together "
-            f"({type(error).__name__}: {error})."
+            f"({type(error).__name__}: {error}). Restore the store from a backup."
         )
         raise CheckpointError(msg) from error
     return image
@@ -84,7 +90,9 @@ def _apply(image: dict[str, Any], change: list[Any]) -> None:
         image.clear()
         image.update(change[1], mark=None)
     elif not image:
-        raise CheckpointError("it does not begin with the start of a run.")
+        raise CheckpointError(
+            "its first record must be the start of a run. Restore the store from a backup."
+        )
     else:
         _CHANGES[kind](image, *change[1:])
 
@@ -113,7 +121,7 @@ def _frame(image: dict[str, Any], key: str, packed: bytes) -> None:
 def _waits(image: dict[str, Any], key: str, name: str, packed: bytes) -> None:
     frame, (came, gone) = image["frames"][key], unpack(packed)
     if name not in APART:
-        raise ValueError("nothing else is kept apart")
+        raise ValueError("only state that is stored separately can change separately")
     waits = frame.setdefault(name, {})
     waits.update(came)
     for one in gone:
@@ -145,7 +153,7 @@ def _joined(image: dict[str, Any], lane: str, children: list[str]) -> None:
 
 def _mark(image: dict[str, Any], kind: str, number: int) -> None:
     if type(kind) is not str or type(number) is not int:
-        raise TypeError("a mark is a word and a number")
+        raise TypeError("a mark must have a string and an integer")
     image["mark"] = (kind, number)
 
 

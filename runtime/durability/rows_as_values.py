@@ -74,5 +74,5 @@ def read_value(key: str, data: bytes) -> RunEntry:
                 value=value,
                 **dict(zip(_NAMES, columns, strict=True)),
             )
-    msg = f"the stored row under {key!r} is damaged."
+    msg = f"the stored row under {key!r} is damaged. Restore the store from a backup."
     raise CheckpointError(msg)

@@ -317,7 +317,10 @@ def read_run(row: RunEntry) -> UnfinishedRun:
                 definitions,
                 progressed,
             )
-    msg = f"the stored row of the unfinished run {row.key} is damaged."
+    msg = (
+        f"the stored row of the unfinished run {row.key} is damaged. Restore the store from a "
+        "backup."
+    )
     raise CheckpointError(msg, run=row.key)
 
 
@@ -327,7 +330,7 @@ def read_entry(row: RunEntry) -> RunInfo:
     try:
         contexts = () if waiting is None else unpack(waiting)
         if not all(isinstance(context, InterruptContext) for context in contexts):
-            raise TypeError("what it waits for is something else")  # noqa: TRY301 -- wrapped below
+            raise TypeError("its interrupts must be InterruptContexts")  # noqa: TRY301 -- wrapped below
         return RunInfo(
             row.key,
             row.agent,
@@ -377,7 +380,10 @@ def _unpacked(row: RunEntry) -> list[Any]:
 
 
 def _damaged(row: RunEntry) -> CheckpointError:
-    return CheckpointError(f"what the store says of run {row.key!r} is damaged.", run=row.key)
+    return CheckpointError(
+        f"the stored row of run {row.key!r} is damaged. Restore the store from a backup.",
+        run=row.key,
+    )
 
 
 def _at(microseconds: int) -> datetime:

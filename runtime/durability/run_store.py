@@ -149,7 +149,8 @@ class RunStore:
         if not self.keeps_outcome:
             return [DropEntry(self.run_id, self.row.key)]
         why = why or RunCancelled(
-            "its system was left before its turn came; the run had not begun: send it again"
+            "the actor system was left while the run waited for its turn in the session. The run "
+            "had not started: send it again"
         )
         status = RunStatus.CANCELLED if isinstance(why, RunCancelled) else RunStatus.FAILED
         end = RunEnd(RunResult(status, why), None)
@@ -582,7 +583,7 @@ class RunStore:
             if self._answer is not None and self._answer.is_due and refused.key == self._answer.key:
                 msg = (
                     f"checkpoint {self.checkpoint_id!r} was answered by another process in the "
-                    "meantime. Ask info() or pending() what waits now."
+                    "meantime. Call info() or pending() for what waits now."
                 )
                 raise ResumeError(msg, run=self.run_id) from refused
             raise

@@ -328,8 +328,8 @@ class StoreAccess:
             case Expect():
                 if (await self.get(write.key) or None) != write.value:
                     msg = (
-                        f"nothing was written for {write.key!r}: its value has changed in the "
-                        "meantime."
+                        f"nothing was written for {write.key!r}: another process has changed its "
+                        "value in the meantime. Read it again."
                     )
                     raise WriteRefused(msg, reason="value", key=write.key)
 

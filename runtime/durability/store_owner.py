@@ -229,14 +229,14 @@ class StoreOwner:
             if self.by_key:
                 left = self._until - self.now()
                 loggers.durability.warning(
-                    "%d leases could not be prolonged, and expire in %.1f s if that lasts: %s",
+                    "%d leases could not be renewed, and expire in %.1f s unless that succeeds: %s",
                     len(self.by_key),
                     max(0.0, left),
                     error,
                 )
             else:
                 loggers.durability.warning(
-                    "%d leases could not be given back yet: %s", len(self.owed), error
+                    "%d leases could not be released yet: %s", len(self.owed), error
                 )
             self.end_if_late()
             return False
@@ -273,7 +273,7 @@ class StoreOwner:
         except Exception as error:  # noqa: BLE001 -- it is returned later, or the owner expires
             if lease.is_held:
                 loggers.durability.warning(
-                    "The lease of %s could not be given back yet: %s", lease.subject, error
+                    "The lease of %s could not be released yet: %s", lease.subject, error
                 )
                 self.owe(lease.key, lease.claim, lease.last_writes())
 

@@ -92,7 +92,7 @@ def why_foreign(run: UnfinishedRun, app: str | None, definitions: str | None) ->
             None
             if run.app == app
             else (
-                f"it is of the app {run.app!r}, and this Runner is of "
+                f"it belongs to the app {run.app!r}, and this Runner belongs to "
                 f"{'none' if app is None else repr(app)}"
             )
         )
@@ -101,7 +101,7 @@ def why_foreign(run: UnfinishedRun, app: str | None, definitions: str | None) ->
     own = set(definitions.split("\0"))
     missing = [name for name in run.definitions.split("\0") if name not in own]
     return (
-        f"the program that began it has {', '.join(missing)}, which this one has not"
+        f"the program that started it has {', '.join(missing)}, which this one lacks"
         if missing
         else None
     )
@@ -112,11 +112,11 @@ def lost_text(run: UnfinishedRun) -> str:
     if run.queued:
         return (
             f"run {run.id!r} waited for its turn in session {run.session_id!r} when its process "
-            "was lost. It had not begun: send it again."
+            "was lost. It had not started: send it again."
         )
     return (
-        f"the process of run {run.id!r} is gone, and nothing of the run was kept: with "
-        "durability='step' it could be continued."
+        f"the process of run {run.id!r} ended, and the run was not stored. Start it again; with "
+        "durability='step', recover() continues such a run."
     )
 
 

@@ -55,7 +55,7 @@ async def look_for_others(owner: StoreOwner) -> None:
             await _look_for_stops(owner)
     except Exception as error:  # noqa: BLE001 -- errors of one store must not affect the others
         loggers.durability.warning(
-            "What other processes want of the runs of this one could not be found out: %s", error
+            "The requests of other processes to this one's runs could not be read: %s", error
         )
     finally:
         owner.is_looking = False
@@ -82,7 +82,7 @@ async def _look_for_stops(owner: StoreOwner) -> None:
             lease, request = owner.by_key.get(said["run"]), _request(said["mode"], said["timeout"])
         except (CheckpointError, KeyError, TypeError, ValueError) as error:
             loggers.durability.warning(
-                "What asks a run to end is damaged, and is passed over: %s: %s",
+                "A stored request to end a run is damaged, and is ignored: %s: %s",
                 type(error).__name__,
                 error,
             )

@@ -131,7 +131,7 @@ class Connection:
             except Exception as error:
                 await self._lose(client)
                 if attempt == 2 or not _is_lost(error):  # noqa: PLR2004 -- the second one
-                    raise self._error("has not listed its tools", error) from error
+                    raise self._error("did not list its tools", error) from error
             else:
                 return found
         raise AssertionError
@@ -152,7 +152,10 @@ class Connection:
         except Exception as error:
             if _is_lost(error):
                 await self._lose(client)
-                lost = f"was lost while it did {name!r}, which may have been done all the same"
+                lost = (
+                    f"lost its connection while it ran {name!r}. The tool may have completed: "
+                    "check before you call it again. The error"
+                )
                 raise self._error(lost, error) from error
             raise self._error(
                 f"refused {name!r}"
@@ -174,8 +177,8 @@ class Connection:
         """Return the connected client. Of several concurrent callers, one connects."""
         if self._is_closed:
             msg = (
-                f"{self._server} is closed: use it within its `async with`, or in a system that "
-                "is not left."
+                f"{self._server} is closed. Use it within its `async with`, and while its actor "
+                "system is running."
             )
             raise UsageError(msg)
         if self._ready is None or self._task is None or self._task.done():
@@ -200,7 +203,7 @@ class Connection:
                 ready.set_exception(self._error("cannot be used", error))
             else:
                 loggers.mcp.info(
-                    "%s: the connection has ended: %s",
+                    "%s: the connection was lost: %s",
                     self._server,
                     self._server.without_secrets(_said(error)),
                 )
@@ -279,13 +282,16 @@ class Connection:
             cursor = page.next_cursor
             if len(found) > _MOST_TOOLS:
                 msg = (
-                    f"{self._server} offers more than {_MOST_TOOLS:,} tools: no model takes so "
-                    "many. Choose some, with tools=."
+                    f"{self._server} offers more than {_MOST_TOOLS:,} tools, which is the limit. "
+                    "Choose some with tools=."
                 )
                 raise ToolError(msg)
             if cursor is None:
                 return tuple(found)
-        msg = f"{self._server} never comes to the end of its list of tools."
+        msg = (
+            f"{self._server} returns a list of tools without an end. This is a fault of the "
+            "server: each page has a next cursor."
+        )
         raise ToolError(msg)
 
     async def _listen(self, client: Any) -> None:
@@ -315,8 +321,8 @@ class Connection:
         if answer is None:
             if len(self._calls) != 1:
                 loggers.mcp.info(
-                    "%s asks for something while it does %d calls, and does not say for "
-                    "which: it is declined.",
+                    "%s asks a question during %d calls without naming its call, so the question "
+                    "is declined.",
                     self._server,
                     len(self._calls),
                 )
@@ -370,7 +376,7 @@ def _said(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "it has not answered in time"
     if isinstance(error, FileNotFoundError):
-        return f"there is no program {error.filename!r}"
+        return f"the program {error.filename!r} does not exist. Install it, or correct command="
     return (
         f"{type(error).__name__}: {text_of(error)}"
         if isinstance(error, Exception)

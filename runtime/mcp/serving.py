@@ -40,7 +40,8 @@ def mcp_server(agent: Any, *, store: JournalStore | None = None) -> Any:
     runner = agent if isinstance(agent, Runner) else Runner(agent, store=store or MemoryStore())
     if agent is runner and store is not None:
         raise UsageError(
-            "mcp_server(store=...): what a Runner keeps, and where, is said where it is made."
+            "mcp_server(store=...): a Runner has its own store. Omit store=, and pass it to the "
+            "Runner."
         )
     name, description = runner.agent.name, runner.agent.description
 
@@ -49,7 +50,7 @@ def mcp_server(agent: Any, *, store: JournalStore | None = None) -> Any:
             run = runner.query(request)
         else:
             if runner.store is None:
-                raise ToolError("this agent has no store: leave conversation out.")
+                raise ToolError("conversation must be omitted, because this agent has no store.")
             run = runner.session(_session_of(ctx, conversation)).query(request)
         return await _answer(run, ctx, ToolError)
 
@@ -109,10 +110,13 @@ async def _answer(run: Run, ctx: Any, failed: type[Exception]) -> str:
     finally:
         await run.aclose()
     if result.status is RunStatus.INTERRUPTED:
-        msg = f"The agent waits for an answer that cannot be given here. Its run is {run.id}."
+        msg = (
+            f"The agent waits for an answer that this call cannot pass. Answer its run {run.id} "
+            "in the program that serves it."
+        )
         raise failed(msg)
     if result.error is not None:
-        msg = f"The agent has failed. The log of the server says why, under run {run.id}."
+        msg = f"The agent has failed. The log of the server has the reason, under run {run.id}."
         raise failed(msg) from result.error
     return result.text
 

@@ -89,7 +89,7 @@ def _provider(values: Mapping[str, str], names: Mapping[str, str]) -> str:
     """
     wanted = values.get("MODEL_TYPE", "").lower()
     if wanted not in {"", *_KEYS}:
-        msg = f"MODEL_TYPE={wanted!r} is unknown; set it to 'openai' or 'ark', or leave it out."
+        msg = f"MODEL_TYPE must be 'openai' or 'ark', or unset, got {wanted!r}."
         raise UsageError(msg)
     if wanted:
         return wanted
@@ -101,8 +101,8 @@ def _provider(values: Mapping[str, str], names: Mapping[str, str]) -> str:
         chosen = [provider for provider, there in given.items() if enough(there)]
         if enough is all and len(chosen) > 1:
             msg = (
-                f"The environment names models of {' and '.join(chosen)}, and does not choose: "
-                f"set MODEL_TYPE to one of {', '.join(map(repr, chosen))}."
+                f"The environment has models of {' and '.join(chosen)}, and MODEL_TYPE is not "
+                f"set. Set it to one of {', '.join(map(repr, chosen))}."
             )
             raise UsageError(msg)
         if chosen:
@@ -126,7 +126,7 @@ class _Access(TypedDict, total=False):
 def _openai(values: Mapping[str, str]) -> _Access:
     by_azure = values.get("OPENAI_BY_AZURE", "").lower()
     if by_azure not in _TRUE | _FALSE:
-        msg = f"OPENAI_BY_AZURE={by_azure!r} is neither true nor false."
+        msg = f"OPENAI_BY_AZURE must be true or false, got {by_azure!r}."
         raise UsageError(msg)
     azure = by_azure in _TRUE
     version = values.get("OPENAI_API_VERSION") or values.get("AZURE_OPENAI_API_VERSION") or None

@@ -139,7 +139,7 @@ class FailoverModel:
                 failed_one, following = self._models[failed[-1][0]], self._order()[len(failed)]
                 what = f"{type(error).__name__}: {text_of(error)}"
                 loggers.models.info(
-                    "%r has failed (%s); models[%d] (%r) is asked.",
+                    "%r has failed (%s). Calling models[%d] (%r) instead.",
                     failed_one,
                     what,
                     following,
@@ -156,5 +156,8 @@ class FailoverModel:
 
 
 def _raise_unfinished() -> None:
-    msg = "The model's stream ended without a whole message."
+    msg = (
+        "The model's stream ended without a complete message. Its stream() must yield the "
+        "Message last."
+    )
     raise ModelError(msg, kind="connection", retryable=True)

@@ -164,7 +164,10 @@ class ReplyInPieces:
     def message(self) -> Message:
         """Return the whole message, when the stream has ended."""
         if self._finish_reason is None and not self.is_done:
-            msg = f"{self._who}: the stream was cut off before the reply was complete."
+            msg = (
+                f"{self._who}: the provider's stream ended before the reply was complete. Try "
+                "again."
+            )
             raise ModelError(msg, kind="connection", retryable=True)
         describe_reply(*self._named)
         message = Message(
@@ -208,14 +211,17 @@ def checked(message: Message, who: object) -> Message:
     if message.content or message.tool_calls or message.refusal:
         return message
     if message.finish_reason == "length":
-        msg = f"{who}: the tokens were used up before the reply began; raise max_tokens."
+        msg = (
+            f"{who}: the reply is empty, because the tokens were used up before it started. "
+            "Raise max_tokens."
+        )
         raise ModelError(msg, kind="length", message=message)
     if message.finish_reason == "content_filter":
-        msg = f"{who}: the provider's filter has withheld the reply."
+        msg = f"{who}: the content filter of the provider blocked the reply. Change the messages."
         raise ModelError(msg, kind="content_filter", message=message)
     msg = (
-        f"{who}: the reply is empty: no text, no tool call, no refusal "
-        f"(finish_reason={message.finish_reason!r})."
+        f"{who}: the reply is empty: it has no text, tool call or refusal "
+        f"(finish_reason={message.finish_reason!r}). Try again, or use another model."
     )
     raise ModelError(msg, kind="empty", retryable=True, message=message)
 

@@ -70,7 +70,7 @@ class OpenAIEmbeddingModel(OpenAIModel):
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            msg = f"embed: texts must be a list of texts, got {texts!r:.80}."
+            msg = f"embed: texts must be a list of strings, got {texts!r:.80}."
             raise UsageError(msg)
         if not texts:
             return []
@@ -86,6 +86,9 @@ class OpenAIEmbeddingModel(OpenAIModel):
             )
         points = {one.index: one.embedding for one in reply.data}
         if points.keys() != set(range(len(texts))):
-            msg = f"{who} was given {len(texts)} texts, and returned points for {sorted(points)}."
+            msg = (
+                f"{who} must return one embedding for each of {len(texts)} texts, but returned "
+                f"those with the indexes {sorted(points)}. Check the base_url."
+            )
             raise ModelError(msg, kind="malformed", retryable=True)
         return [points[index] for index in range(len(texts))]

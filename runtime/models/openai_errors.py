@@ -101,7 +101,7 @@ _CODES_THAT_SAY_LITTLE: Final = frozenset(("invalid_request_error",))
 _CLIENT_ERROR, _SERVER_ERROR = 400, 500
 _OF_PROXY: Final = 407
 _ADVICE_OF_PROXY: Final = (
-    "The proxy asks for a user and a password: put them into its address, HTTPS_PROXY or "
+    "The proxy requires a user and a password. Put them into its address, HTTPS_PROXY or "
     "HTTP_PROXY."
 )
 _TEXTS: Final = ("message", "detail", "msg", "reason")
@@ -113,14 +113,16 @@ _DIGITS: Final = 3
 
 _ADVICE: Final[Mapping[str, str]] = {
     "auth": "Check the key: api_key=, or OPENAI_API_KEY.",
-    "permission": "The key may not do this: ask for access, or use another model.",
+    "permission": "The key lacks the permission. Ask for access, or use another model.",
     "not_found": "Check the model's name and the base_url.",
     "context_length": (
-        "The request is too long for this model: shorten the history, or use a model that takes "
-        "more."
+        "The request is too long for this model. Shorten the history, or use a model with a "
+        "larger context."
     ),
-    "bad_request": "The provider did not accept the request: see what it says.",
-    "content_filter": "The provider's filter has stopped it.",
+    "bad_request": "The provider did not accept the request. Correct what its message names.",
+    "content_filter": (
+        "The content filter of the provider blocked the request. Change the messages."
+    ),
 }
 
 
@@ -171,17 +173,24 @@ def model_error(error: Exception, who: str) -> ModelError | None:
         text = "no answer in time" if error.kind == "timeout" else "the connection failed"
         return ModelError(f"{who}: {text}: {error.name}: {error}", kind=error.kind, retryable=True)
     if isinstance(error, TimeoutError):
-        return ModelError(f"{who}: no answer in time.", kind="timeout", retryable=True)
+        return ModelError(
+            f"{who}: no answer in time. Try again, or pass a larger timeout.",
+            kind="timeout",
+            retryable=True,
+        )
     if any(cls.__name__ == "TimeoutException" for cls in type(error).__mro__):
         return ModelError(
-            f"{who}: no answer in time ({type(error).__name__}).", kind="timeout", retryable=True
+            f"{who}: no answer in time ({type(error).__name__}). Try again, or pass a larger "
+            "timeout.",
+            kind="timeout",
+            retryable=True,
         )
     if isinstance(error, ValueError) and type(error).__name__ in {
         "JSONDecodeError",
         "UnicodeDecodeError",
     }:
         return ModelError(
-            f"{who}: the provider's answer cannot be read: {error}.",
+            f"{who}: the provider's answer cannot be read as JSON: {error}. Check the base_url.",
             kind="malformed",
             retryable=True,
         )
@@ -193,7 +202,9 @@ def model_error(error: Exception, who: str) -> ModelError | None:
         "anyio",
     }:
         return ModelError(
-            f"{who}: the connection failed: {_said(error)}.", kind="connection", retryable=True
+            f"{who}: the connection failed: {_said(error)}. Check the base_url and the network.",
+            kind="connection",
+            retryable=True,
         )
     return None
 
@@ -243,7 +254,7 @@ def event_error(error: object, who: object) -> ModelError:
         kind, retryable = "context_length", False
     named = f" ({code})" if code else ""
     return ModelError(
-        f"{who}: the provider has given up on the reply: {text}{named}.",
+        f"{who}: the provider reported an error instead of the reply: {text}{named}.",
         kind=kind,
         status=status,
         retryable=retryable,

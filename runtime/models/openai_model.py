@@ -76,8 +76,8 @@ class OpenAIModel:
             raise UsageError(msg)
         if unknown := sorted(set(settings) - set(_SETTINGS)):
             msg = (
-                f"{name}: unknown setting {unknown[0]!r}. {meant(unknown[0], _SETTINGS)} What "
-                "else the provider takes goes into extra={...}."
+                f"{name}: unknown setting {unknown[0]!r}. {meant(unknown[0], _SETTINGS)} Put "
+                "other settings of the provider into extra={...}."
             )
             raise UsageError(msg)
         own = {
@@ -90,8 +90,8 @@ class OpenAIModel:
             api_key is not None or base_url is not None or azure or api_version is not None
         ):
             msg = (
-                f"{name}: client= brings its own key and address; leave out api_key=, base_url=, "
-                "azure= and api_version=."
+                f"{name}: client= has its own key and address. Omit api_key=, base_url=, azure= "
+                "and api_version=."
             )
             raise UsageError(msg)
         given = [
@@ -100,10 +100,7 @@ class OpenAIModel:
             if value is not None
         ]
         if client is not None and given:
-            msg = (
-                f"{name}: client= brings its own connections and headers; leave out "
-                f"{', '.join(given)}."
-            )
+            msg = f"{name}: client= has its own connections and headers. Omit {', '.join(given)}."
             raise UsageError(msg)
         for key, value in (
             ("max_connections", max_connections),

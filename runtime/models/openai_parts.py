@@ -87,8 +87,8 @@ def _own_data(part: AudioPart | FilePart) -> str:
     url = _url(part)
     if not url.startswith("data:"):
         msg = (
-            f"{type(part).__name__}(url={url!r}): this API takes no addresses for these; fetch "
-            "it, and give data= and media_type=."
+            f"{type(part).__name__}(url={url!r}): this API does not accept a url= for this kind "
+            "of part. Download it, and pass data= and media_type=."
         )
         raise UsageError(msg)
     return url

@@ -79,7 +79,7 @@ class OpenAIResponsesModel(OpenAIModel):
                     elif (delta := _delta(kind, event, pieces, self)) is not None:
                         yield delta
         if last is None:
-            msg = f"{self!r}: the stream was cut off before the reply was complete."
+            msg = f"{self!r}: the provider's stream ended before the reply was complete. Try again."
             raise ModelError(msg, kind="connection", retryable=True)
         yield counted(response_message(last, _taken(request), self, pieces.calls()), sent)
 

@@ -74,8 +74,8 @@ def responses_options(
     unknown = [name for name in _UNKNOWN if getattr(settings, name) is not None]
     if unknown:
         msg = (
-            f"OpenAIResponsesModel({model!r}): the Responses API has no {', '.join(unknown)}; "
-            "leave it out, or use OpenAIChatModel."
+            f"OpenAIResponsesModel({model!r}): the Responses API has no {', '.join(unknown)}. "
+            "Omit it, or use OpenAIChatModel."
         )
         raise UsageError(msg)
     arguments: ResponsesOptions = {

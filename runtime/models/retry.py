@@ -63,8 +63,7 @@ class RetryModel:
             raise UsageError(msg)
         if not max_retries >= 0:
             msg = (
-                f"RetryModel: max_retries={max_retries} must not be negative; 0 is a single "
-                "attempt."
+                f"RetryModel: max_retries must be 0 (a single attempt) or more, got {max_retries}."
             )
             raise UsageError(msg)
         if not isinstance(backoff, Backoff):
@@ -129,7 +128,8 @@ class RetryModel:
         for attempt in range(self._max_retries + 1):
             shown = False
             outcome: Message | Exception = ModelError(
-                "The model's stream ended without a whole message.",
+                "The model's stream ended without a complete message. Its stream() must yield "
+                "the Message last.",
                 kind="connection",
                 retryable=True,
             )
@@ -178,7 +178,7 @@ class RetryModel:
             if isinstance(outcome, Message)
             else f"{type(outcome).__name__}: {text_of(outcome)}"
         )
-        text = "%r is asked again in %.3g s, after attempt %d of %d: %s"
+        text = "%r is called again in %.3g s, after attempt %d of %d: %s"
         loggers.models.info(text, self._model, seconds, attempt + 1, self._max_retries + 1, what)
         note(
             "retry",

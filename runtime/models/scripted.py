@@ -59,8 +59,8 @@ class ToolCalls:
         self.text = text
         if not self.calls:
             msg = (
-                'ToolCalls: no call is given; write for example ToolCalls("get_weather", '
-                '{"city": "Paris"}).'
+                "ToolCalls must have at least one call. Write, for example, "
+                'ToolCalls("get_weather", {"city": "Paris"}).'
             )
             raise UsageError(msg)
 

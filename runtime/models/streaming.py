@@ -44,7 +44,7 @@ def answer_of(model: ChatModel, request: ModelRequest) -> Awaitable[Message]:
         "`async def generate(self, request)`."
     )
     raise UsageError(
-        msg + " Where it calls code that blocks: `return await asyncio.to_thread(...)`."
+        msg + " If it calls blocking code, write `return await asyncio.to_thread(...)`."
     )
 
 
@@ -88,8 +88,8 @@ async def _closed(
         if inspect.iscoroutine(items):
             items.close()
         msg = (
-            f"the model {model!r}: its stream() returned {items!r}: write `async def "
-            "stream(self, request)` with `yield`, or leave it out."
+            f"the model {model!r}: its stream() must be an async generator, but returned "
+            f"{items!r}. Write `async def stream(self, request)` with `yield`, or omit it."
         )
         raise UsageError(msg)
     try:

@@ -15,7 +15,7 @@ __all__ = ["text_of"]
 _WORDS: Final[dict[EdgeKind, str]] = {
     "transfer": "may hand over to",
     "both": "may hand over to",
-    "back": "then hands over to",
+    "back": "then hands off to",
     "handoff": "handoff to",
     "tool": "calls",
 }

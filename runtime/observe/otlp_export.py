@@ -114,7 +114,7 @@ class Tracing:
             if thread.is_alive():
                 exporter.give_up()
                 loggers.telemetry.warning(
-                    "Not all spans could be sent to %s within %g s: the others are dropped.",
+                    "Not all spans could be sent to %s within %g s. The others are dropped.",
                     exporter.name,
                     timeout,
                 )

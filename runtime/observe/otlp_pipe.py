@@ -36,8 +36,8 @@ def provider_for(service_name: str | None, more: Mapping[str, str]) -> TracerPro
     if not isinstance(provider, trace.ProxyTracerProvider):
         kind = f"{type(provider).__module__}.{type(provider).__qualname__}"
         msg = (
-            "tracing_from_env(): the program has set a tracer provider that takes no more "
-            f"exporters ({kind}): set one of OpenTelemetry's SDK, or none."
+            "tracing_from_env(): the program's tracer provider must accept exporters, got "
+            f"{kind}. Set a provider of OpenTelemetry's SDK, or none."
         )
         raise UsageError(msg)
     named = service_name or os.environ.get("OTEL_SERVICE_NAME") or "offbook"

@@ -87,7 +87,7 @@ def _both(given: Mapping[str, str], service: str, one: str, two: str) -> tuple[s
     if lacks not in given:
         msg = (
             f"tracing_from_env(): {has} is set, and {lacks} is not: {service} needs both. Set "
-            f"it, or take {has} away to send nothing there."
+            f"it, or unset {has} to send nothing there."
         )
         raise UsageError(msg)
     for name in (one, two):
@@ -240,7 +240,7 @@ def _address(given: Mapping[str, str], name: str, otherwise: str, *, is_whole: b
 def _check_header(name: str, value: str) -> None:
     if not value.isascii() or not value.isprintable():
         msg = (
-            f"tracing_from_env(): {name} has characters that no header can have: copy it again, "
-            "without quotes and line ends."
+            f"tracing_from_env(): {name} has characters that a header cannot contain. Copy it "
+            "again, without quotes and line breaks."
         )
         raise UsageError(msg)

@@ -50,9 +50,9 @@ class _Meters:
             ("agent", "status"),
             registry=registry,
         )
-        self._active = Gauge("offbook_runs_active", "Runs at work.", ("agent",), registry=registry)
+        self._active = Gauge("offbook_runs_active", "Running runs.", ("agent",), registry=registry)
         self._run_time = seconds(
-            "offbook_run_seconds", "How long runs were at work.", ("agent", "status")
+            "offbook_run_seconds", "The time that runs were running.", ("agent", "status")
         )
         self._turns = Counter(
             "offbook_turns", "Turns of sessions.", ("agent", "status"), registry=registry

@@ -56,9 +56,7 @@ def html_of_result(result: RunResult) -> str:
         else ""
     )
     folded = (
-        f"<details><summary>what was said and done</summary>{events}{more}</details>"
-        if events
-        else ""
+        f"<details><summary>messages and events</summary>{events}{more}</details>" if events else ""
     )
     return f"<div>{head}{said}{error}{waits}{folded}</div>"
 

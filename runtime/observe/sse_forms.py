@@ -100,7 +100,7 @@ class _Answers:
     def _error(self, error_id: str, run_id: str, error: Exception) -> dict[str, Json]:
         self._error_id = error_id
         loggers.run.warning(
-            "Error %s of run %s, whose text its client is not shown: %s: %s",
+            "Error %s of run %s, whose text is hidden from the client: %s: %s",
             error_id,
             run_id,
             type(error).__name__,

@@ -187,8 +187,8 @@ def _from_store(run_id: str, runner: LooksAtRuns | None) -> Timeline:
     instead = f"await runner.timeline({run_id!r})"
     if runner is None:
         msg = (
-            f"timeline({run_id!r}): that is the id of a run, and the store that has it is known "
-            f"to its Runner: timeline({run_id!r}, runner=runner)."
+            f"timeline({run_id!r}): the id of a run needs the Runner whose store has it. Write "
+            f"timeline({run_id!r}, runner=runner)."
         )
         raise UsageError(msg)
     call = f"timeline({run_id!r}, runner=...)"

@@ -125,8 +125,8 @@ class Casting(InnerActor):
         found = root.named(name)
         if found is None:
             text = (
-                "session %r: its last turn ended with agent %r, which is not among the agents of "
-                "%r any more: this turn begins with %r."
+                "session %r: its last turn ended with agent %r, which is no longer among the "
+                "agents of %r. This turn starts with %r."
             )
             loggers.run.warning(text, self._log.context.session_id, name, root.name, root.name)
         return found or root
@@ -279,8 +279,8 @@ class Casting(InnerActor):
         elif event_log.transfers >= self._max_transfers:
             error = MaxTransfersExceeded(
                 f"more than {self._max_transfers} transfers in one run, the last from "
-                f"'{node.name}' to '{name}'. "
-                "If the agents are not going in circles, give the Runner a larger max_transfers.",
+                f"'{node.name}' to '{name}'. If the agents do not transfer in a circle, pass the "
+                "Runner a larger max_transfers=.",
                 run=run,
                 agent=node.name,
             )

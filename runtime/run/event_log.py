@@ -124,7 +124,7 @@ class EventLog(RunState):
                 await self.persistence.withdraw(self, self.progress.problem)
             except Exception as error:  # noqa: BLE001 -- a store may raise anything; the run is then found without a process
                 loggers.run.warning(
-                    "Run %s does not begin, and the store could not be told: %s",
+                    "Run %s does not start, and that could not be stored: %s",
                     self.context.run_id,
                     error,
                 )
@@ -422,8 +422,8 @@ class EventLog(RunState):
                     name, instead = (
                         invocation.node.name,
                         (
-                            "Put plain data in it; what only lives in this process belongs into "
-                            "a local variable of its run()."
+                            "Put plain data in it, and objects of this process into a local "
+                            "variable of its run()."
                         ),
                     )
                     msg = (

@@ -77,11 +77,11 @@ async def say_last_words(log: EventLog, promise: Promise) -> None:
             if end is not None and progress.turn is None and not log.context.hooks:
                 progress.written = end.result  # nothing can change the result any more
     except RunLost as error:
-        loggers.run.warning("The end of run %s is not written: %s", log.context.run_id, error)
+        loggers.run.warning("The end of run %s could not be written: %s", log.context.run_id, error)
         _fail_unrecorded(log, error, but="failed")
     except Exception as error:  # noqa: BLE001 -- see above
         loggers.run.exception(
-            "The end of run %s could not be kept; it may be found as unfinished.",
+            "The end of run %s could not be stored. It may be listed as unfinished.",
             log.context.run_id,
         )
         _fail_unrecorded(log, error, but="cancelled")
@@ -113,7 +113,7 @@ async def _call_last_hook(log: EventLog) -> None:
         loggers.run.exception("on_run_end of run %s crashed.", context.run_id)
     except TimeoutError:
         loggers.run.error(
-            "on_run_end of run %s, which was cancelled, took longer than %g s, and was ended.",
+            "on_run_end of the cancelled run %s took longer than %g s, and was cancelled.",
             context.run_id,
             _PATIENCE,
         )

@@ -147,8 +147,8 @@ class RunMap(Generic[T, OutputT_co]):
     async def _results(self) -> AsyncGenerator[MapResult[T, OutputT_co], None]:
         if self._iterated:
             msg = (
-                "runner.map(...) is iterated over once: call map() again. With key= and a store, "
-                "what is done already is not done again."
+                "runner.map(...) can be iterated once only. Call map() again: with key= and a "
+                "store, it skips the inputs that are done."
             )
             raise UsageError(msg)
         self._iterated = True
@@ -266,8 +266,8 @@ def map_of(
         raise UsageError(msg)
     if forget_failed is not None and key is None:
         msg = (
-            "map(retry_failed=True): which inputs have failed before is known by their keys. "
-            "Pass key=, a function of an input."
+            "map(retry_failed=True): retry_failed needs keys to find the inputs that failed "
+            "before. Pass key=, a function of an input."
         )
         raise UsageError(msg)
     if taken := sorted({"run_id", "checkpoint_id", "detached"} & options.keys()):

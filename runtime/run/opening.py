@@ -255,8 +255,8 @@ class BeginningOnce(Beginning):
             raise UsageError(msg, run=run.id)
         if asked != run.input:
             msg = (
-                f"run: run_id={run.id!r} was started with other messages. The same id "
-                "means the same run: pass another id for another question."
+                f"run: run_id={run.id!r} was started with other messages. The same id means the "
+                "same run. Pass another run_id for other messages."
             )
             raise UsageError(msg, run=run.id)
 
@@ -267,7 +267,11 @@ class _BegunAlready(UsageError):
 
 def _begun_already(event_log: EventLog) -> _BegunAlready:
     run_id = event_log.context.run_id
-    return _BegunAlready(f"run {run_id} is in the store already: a run is begun once.", run=run_id)
+    return _BegunAlready(
+        f"run {run_id} is already in the store, and a run starts once only. Follow it with "
+        "attach().",
+        run=run_id,
+    )
 
 
 class Resuming:

@@ -59,7 +59,7 @@ class RecoveryLoop:
             choose_system(),
             partial(_recover, recover),
             seconds,
-            "Unfinished runs could not be looked for",
+            "Unfinished runs could not be listed",
         )
 
     def stop(self) -> ActorFuture[bool]:

@@ -52,9 +52,9 @@ __all__ = [
 
 _MODES: Final = get_args(CancelMode)
 _NEVER_STARTED: Final = (
-    "run {} of {!r} was never started: where it was made, no event loop was running. Call "
-    "its result() or start(), iterate it, or make it with "
-    "detached=True or a run_id, which starts it at once."
+    "run {} of {!r} was never started, because no event loop was running where it was created. "
+    "Call its result() or start(), iterate over it, or create it with detached=True or a run_id, "
+    "which starts it at once."
 )
 
 
@@ -497,14 +497,14 @@ class Run(Unpicklable, Generic[OutputT_co]):
             return Events(self._progress, bridge, self._abandon, result.events)
         if progress.is_discarded:
             msg = (
-                f"the events of run {self.id} are consumed already, by `await run` or "
-                "`run.result()`: they are in `result.events`. Iterate first, then await."
+                f"the events of run {self.id} were consumed by `await run` or `run.result()`, "
+                "and are in `result.events`. Iterate first, then await."
             )
             raise UsageError(msg, run=self.id)
         if self._iterated and progress.problem is None:
             msg = (
-                f"run {self.id} is being iterated already. Have that consumer hand the events "
-                f"on, or follow the run: runner.attach({self.id!r})."
+                f"run {self.id} already has a consumer that iterates over it. Let that one pass "
+                f"the events on, or follow the run: runner.attach({self.id!r})."
             )
             raise UsageError(msg, run=self.id)
         self._iterated = True
@@ -572,7 +572,7 @@ class _OfResult:
     def __get__(self, run: object, owner: type | None = None) -> NoReturn:
         name = self._name
         msg = (
-            f"a Run has no {name!r}: its result has. Write `(await run).{name}`, or "
+            f"a Run has no {name!r}, but its result has. Write `(await run).{name}`, or "
             f"`run.result().{name}` where no event loop is running."
         )
         raise AttributeError(msg, name=name, obj=run)

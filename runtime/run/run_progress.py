@@ -205,14 +205,14 @@ class RunProgress(EventStream):
         )
         if cut and self.problem is None and self.followed is None:
             text = (
-                "the event loop or the actor system of the run ended while it was running (if "
-                "that was an error, the log says which)"
+                "the event loop or the actor system ended while the run was running (the log "
+                "shows an error that caused it)"
             )
             self.is_drained = self.is_recoverable and (self.has_begun or self.begun_before)
             if self.is_drained:
                 text += "; recover() continues the run"
             elif not self.has_begun:
-                text += "; the run had not begun: send it again"
+                text += "; the run had not started: send it again"
             self.outcome = Outcome(
                 "cancelled", RunCancelled(text, run=self.context.run_id, agent=self.agent_name)
             )
@@ -266,7 +266,7 @@ class RunProgress(EventStream):
                 callback()
             except Exception:  # noqa: BLE001 -- the other callbacks must run too
                 loggers.run.exception(
-                    "%r, which was to be called at the end of run %s, raised.",
+                    "The callback %r at the end of run %s raised.",
                     callback,
                     self.context.run_id,
                 )

@@ -63,7 +63,7 @@ _PLAYING: Final = RunPhase.PLAYING
 _ENDING: Final = RunPhase.ENDING
 _KEEPING: Final = RunPhase.KEEPING
 _NOT_STORED: Final = (
-    "Run %s of %s waits for an answer, and no store keeps it: it cannot be resumed. Give the "
+    "Run %s of %s waits for an answer, but it is not stored and cannot be resumed. Pass the "
     "Runner a store: store=SQLiteStore('runs.db')."
 )
 _NO_PROMISE: Final = Promise.NONE
@@ -139,7 +139,10 @@ class RunSupervisor(Casting):
         elif kind is CancelChildren:
             self.cancel_children(message.parent)
         else:
-            msg = f"{self} is given {message!r}, which it does not know."
+            msg = (
+                f"{self} received the unknown message {message!r}. Only the runtime sends "
+                "messages to it."
+            )
             raise OffbookError(msg, run=self._log.context.run_id, message=message)
         return NOTHING
 
@@ -271,7 +274,7 @@ class RunSupervisor(Casting):
             # The agent's own code or the program, at the end of its loop, cancelled the task. The
             # run did not.
             error = self._log.attributed(
-                asyncio.CancelledError("its task was cancelled, and not by the run"),
+                asyncio.CancelledError("the agent's task was cancelled by other code than the run"),
                 invocation.node,
             )
             if (
@@ -279,8 +282,8 @@ class RunSupervisor(Casting):
             ):  # not recorded: the run continues from its last record
                 self._progress.is_drained = True
                 text = (
-                    "an agent's task was cancelled, and not by the run, as at the end of its "
-                    "event loop; recover() continues the run"
+                    "the agent's task was cancelled by other code than the run, for example at "
+                    "the end of its event loop; recover() continues the run"
                 )
                 return self._give_up(
                     RunCancelled(text, run=self._log.context.run_id, agent=invocation.node.name),
@@ -312,7 +315,10 @@ class RunSupervisor(Casting):
         if self._progress.phase >= _ENDING or invocation.is_cancelled:
             return self._cast(self.ended(invocation, CANCELLED, None))
         attributed = self._log.attributed(
-            RunCancelled("its actor was stopped") if error is None else error, invocation.node
+            RunCancelled("the agent's actor was stopped by other code than the run")
+            if error is None
+            else error,
+            invocation.node,
         )
         self._log.write(invocation, AgentEvent(error=attributed))
         return self._cast(self.ended(invocation, Outcome("failed", attributed), None))
@@ -417,7 +423,7 @@ class RunSupervisor(Casting):
             what = "the run that it follows continues: attach(run_id) follows it again"
         else:
             what = (
-                "recover() continues the run" if begun else "the run had not begun: send it again"
+                "recover() continues the run" if begun else "the run had not started: send it again"
             )
         progress.is_drained = not begun
         self.stop_run(

@@ -186,8 +186,8 @@ class EventStream:
                 return _NOTHING
             if self._reader is not None:
                 raise UsageError(
-                    "two consumers wait for the events of one run at once. Let one of them "
-                    "iterate, and hand the events on."
+                    "two consumers wait for the events of one run. Let one of them iterate and "
+                    "pass the events on, or call attach() for the other."
                 )
             self._reader = asyncio.get_running_loop().create_future()
             try:

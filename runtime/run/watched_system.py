@@ -118,7 +118,9 @@ class WatchedSystem:
             try:
                 entries = await access.run_entries(RunQuery(("interrupted",), limit=_MOST))
             except (OffbookError, OSError) as error:
-                loggers.telemetry.info("What waits in a store could not be looked up: %s", error)
+                loggers.telemetry.info(
+                    "The waiting interrupts of a store could not be counted: %s", error
+                )
                 continue
             for entry in entries:
                 info = read_entry(entry)

@@ -82,7 +82,7 @@ class SessionLog:
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 msg = (
                     f"session {self._name!r} is damaged at record {self.count}: "
-                    f"{type(error).__name__}: {error}"
+                    f"{type(error).__name__}: {error}. Restore the store from a backup"
                 )
                 raise CheckpointError(msg) from error
 

@@ -185,7 +185,7 @@ class KeepLast:
             msg = (
                 f"{self!r} must be called with HandoffInputData or a sequence of messages, got "
                 f"{type(data).__qualname__}. Pass it as a session's policy=, a handoff's "
-                " input_filter= or an agent's history=."
+                "input_filter= or an agent's history=."
             )
             raise UsageError(msg)
         history = data.input_history
@@ -277,8 +277,8 @@ class _Own:
         for message in chosen:
             if not isinstance(message, Message):
                 msg = (
-                    f"the policy {self._function!r} of the session returned {message!r} among "
-                    "the messages. Return a sequence of Message."
+                    f"the policy {self._function!r} of the session must return a sequence of "
+                    f"Message, got {message!r} in it."
                 )
                 raise UsageError(msg)
         return Bounded(_unparted(chosen, messages))

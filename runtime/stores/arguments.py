@@ -52,8 +52,8 @@ def key_bytes(call: str, key: object, *, name: str = "key") -> bytes:
     encoded = key.encode("utf-8", "surrogatepass")
     if len(encoded) > LONGEST_KEY:
         msg = (
-            f"{call}: {name} has {len(encoded):,} bytes in UTF-8, and may have {LONGEST_KEY:,}; "
-            f"keep what is long in the value. It begins with {key[:40]!r}."
+            f"{call}: {name} must have at most {LONGEST_KEY:,} bytes in UTF-8, got "
+            f"{len(encoded):,}: {key[:40]!r}... Put long data into the value."
         )
         raise UsageError(msg)
     return encoded

@@ -133,16 +133,15 @@ class _Ciphers:
         cipher = self._by_id.get(name)
         if cipher is None:
             msg = (
-                f"what is stored under {key!r} was encrypted with another key (its name is "
-                f"{name.hex()}). "
-                "Add that key to encrypted(keys=...), behind the first one."
+                f"the data stored under {key!r} was encrypted with another key (its name is "
+                f"{name.hex()}). Add that key to encrypted(keys=...), after the first one."
             )
             raise StoreError(msg)
         try:
             plain: bytes = cipher.decrypt(data[len(_MAGIC) + _ID_SIZE :], [kind, _bytes(key)])
         except (self._invalid, ValueError) as error:
             msg = (
-                f"what is stored under {key!r} cannot be decrypted: it was damaged, or moved "
+                f"the data stored under {key!r} cannot be decrypted: it was damaged, or moved "
                 "there from another key. Restore it from a backup."
             )
             raise StoreError(msg) from error

@@ -95,7 +95,7 @@ def _after_in_child() -> None:
             forking.after_fork_in_child()
         except Exception:  # noqa: BLE001 -- an open connection is never used here
             loggers.stores.exception(
-                "A forked process could not let go of a connection of its parent"
+                "A forked process could not release a connection of its parent"
             )
         # Its client is never collected here: that could wait for a lock, or write to the server.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(forking))

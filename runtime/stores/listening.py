@@ -137,7 +137,7 @@ class Listener:
             for one in made:
                 one.close()
             loggers.stores.info(
-                "%s cannot hear of changes for now, and looks for them: %s: %s",
+                "%s receives no notifications for now, and polls instead: %s: %s",
                 self._name,
                 type(error).__name__,
                 error,
@@ -160,7 +160,7 @@ class Listener:
                 except Exception as error:  # noqa: BLE001 -- any client's error: watchers poll in the meantime
                     if pause == _FIRST_PAUSE:
                         loggers.stores.info(
-                            "%s cannot hear of changes for now, and looks for them: %s: %s",
+                            "%s receives no notifications for now, and polls instead: %s: %s",
                             self._name,
                             type(error).__name__,
                             error,

@@ -263,7 +263,7 @@ class MemoryStore(Unpicklable):
                         if holding is None or not holding.owner
                         else f"owner {holding.owner!r}"
                     )
-                    refused = _refused("epoch", claim.key, f"it is claimed by {by} by now")
+                    refused = _refused("epoch", claim.key, f"its claim now belongs to {by}")
                 elif self._owners.get(claim.owner, -math.inf) <= now:
                     refused = _refused("owner", claim.key, f"owner {claim.owner!r} is not alive")
             self._check("MemoryStore.commit", writes, now, or_raise=refused)
@@ -382,7 +382,7 @@ class MemoryStore(Unpicklable):
     def _lock(self, operation: str) -> threading.Lock:
         if self._closed:
             msg = (
-                f"MemoryStore.{operation}: the store is closed, and what it held is gone; make "
+                f"MemoryStore.{operation}: the store is closed, and its data is gone. Make "
                 "another one."
             )
             raise UsageError(msg)
@@ -425,7 +425,9 @@ class MemoryStore(Unpicklable):
                     if write.entry is None
                     else row is None or row.value != write.entry.value
                 ):
-                    raise _refused("value", write.key, "the row of that run is another one by now")
+                    raise _refused(
+                        "value", write.key, "the row of that run has changed in the meantime"
+                    )
             if kind is not Append and kind is not Expect:
                 continue
             entry = entries.get(write.key)
@@ -438,14 +440,14 @@ class MemoryStore(Unpicklable):
                     raise _refused(
                         "position",
                         write.key,
-                        f"its journal holds {held} records, and not {write.after}",
+                        f"its journal has {held} records, expected {write.after}",
                     )
             elif type(write) is Expect and (
                 (entry is not None)
                 if write.value is None
                 else (entry is None or entry.value != write.value)
             ):
-                raise _refused("value", write.key, "its value is another one by now")
+                raise _refused("value", write.key, "its value has changed in the meantime")
 
     def _do(self, writes: Sequence[Write], now: float) -> None:
         if writes:

@@ -146,7 +146,7 @@ def checked_query(call: str, query: object) -> RunQuery:
         or isinstance(query.limit, bool)
         or not 1 <= query.limit <= _MOST
     ):
-        msg = f"{call}: limit must be from 1 to {_MOST:,}, got {query.limit!r}."
+        msg = f"{call}: query.limit must be from 1 to {_MOST:,}, got {query.limit!r}."
         raise UsageError(msg)
     return query
 

@@ -180,7 +180,7 @@ class Worker:
         operation.future = future = loop.create_future()
         with self._lock:
             if self._closed:
-                msg = f"{self._name}.{operation.name}: the store is closed; make another one."
+                msg = f"{self._name}.{operation.name}: the store is closed. Make another one."
                 raise UsageError(msg)
             asked = self._asked.get(loop)
             if asked is None:
@@ -224,8 +224,8 @@ class Worker:
 
     def _left_behind(self) -> None:
         loggers.stores.error(
-            "%s was closed, but has not done within %g s what it was asked before: see "
-            "whether its disk hangs. Its thread is left behind.",
+            "%s was closed, but has not finished its earlier operations within %g s. Its thread "
+            "is abandoned. Check whether its disk hangs.",
             self._name,
             CLOSE_SECONDS,
         )
@@ -420,8 +420,8 @@ class Worker:
             explained = self._backend.explain(error, operation)
             if in_doubt:
                 explained = StoreError(
-                    f"{explained} An earlier attempt was not answered: whether it was done "
-                    "is not known."
+                    f"{explained} An earlier attempt was not answered, so the operation may have "
+                    "been done."
                 )
             operation.error = explained
             operation.error.__cause__ = error.with_traceback(None)
@@ -483,8 +483,8 @@ def _fail(batch: Sequence[Operation], error: BaseException, name: str) -> None:
     for operation in batch:
         if operation.error is None:
             msg = (
-                f"{name}.{operation.name} ended with {type(error).__name__}, which it must not: "
-                "whether anything was written is not known."
+                f"{name}.{operation.name} ended with {type(error).__name__}, which a store must "
+                "not raise. The operation may have been done."
             )
             operation.error = StoreError(msg)
             operation.error.__cause__ = error.with_traceback(None)

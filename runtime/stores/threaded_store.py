@@ -174,7 +174,7 @@ class DrivenStore(Unpicklable):
         """
         encoded = [self._key("watch", key) for key in keys]
         if self._closed:
-            msg = f"{self!r}.watch: the store is closed; make another one."
+            msg = f"{self!r}.watch: the store is closed. Make another one."
             raise UsageError(msg)
         return self._listener().add(encoded, changed)
 
@@ -228,7 +228,7 @@ class DrivenStore(Unpicklable):
 
     def _do(self, operation: Operation) -> Coroutine[Any, Any, Any]:
         if self._closed:
-            msg = f"{self!r}.{operation.name}: the store is closed; make another one."
+            msg = f"{self!r}.{operation.name}: the store is closed. Make another one."
             raise UsageError(msg)
         if operation.size > self._largest:
             self._look_at_sizes(operation)
@@ -250,8 +250,8 @@ class DrivenStore(Unpicklable):
         if size > most:
             key = operation.key.decode("utf-8", "surrogatepass")
             msg = (
-                f"{self!r}.{operation.name} of {key!r}: {what} has {size:,} bytes, and the store "
-                f"takes {most:,}: store it elsewhere, and its name here."
+                f"{self!r}.{operation.name} of {key!r}: {what} must have at most {most:,} bytes, "
+                f"got {size:,}. Store it elsewhere, and its name here."
             )
             raise ValueRefused(msg)
 

@@ -60,118 +60,122 @@ class Unusable(Exception):
 _WAITED_FOR, _REFUSED, _OPERATION = Trouble.WAITED_FOR, Trouble.REFUSED, Trouble.OPERATION
 
 POSTGRES: Final = (
-    Entry("28", _REFUSED, "it refuses the user or the password of the dsn: correct it"),
-    Entry("3D000", _REFUSED, "there is no such database: make it, or correct the dsn"),
-    Entry("3F000", _REFUSED, "there is no such schema: make it, or correct the argument schema"),
+    Entry("28", _REFUSED, "it rejects the user or the password of the dsn: correct the dsn"),
+    Entry("3D000", _REFUSED, "the database does not exist: create it, or correct the dsn"),
+    Entry("3F000", _REFUSED, "the schema does not exist: create it, or correct schema="),
     Entry(
         "42501",
         _REFUSED,
-        "the user of the dsn may not do that: grant it; `offbook schema` prints the SQL for "
-        "a role that makes the tables",
+        "the user of the dsn lacks a permission: grant it; `offbook schema` prints the SQL for a "
+        "role that creates the tables",
     ),
     Entry(
         "25006",
         _WAITED_FOR,
-        "it is a standby, or set to read-only: give the dsn of the primary, or all hosts",
+        "it is a standby, or set to read-only: pass the dsn of the primary, or all hosts",
     ),
     Entry(
-        "53100", _REFUSED, "its disk is full: free some room; nothing of this operation was written"
+        "53100",
+        _REFUSED,
+        "its disk is full: free some space; nothing of this operation was written",
     ),
     Entry(
         "53200",
         _OPERATION,
-        "it has no memory left for that: see its log; nothing of this operation was written",
+        "it has no memory left for that: check its log; nothing of this operation was written",
     ),
     Entry(
         "53300",
         _WAITED_FOR,
-        "it has no connection left: raise max_connections or the limit of the user or the "
+        "all its connections are in use: raise max_connections or the limit of the user or the "
         "database, or close some",
     ),
-    Entry("53", _REFUSED, "it has run out of something that it needs: see its log"),
+    Entry("53", _REFUSED, "it has run out of a resource: check its log"),
     Entry(
         "54000",
         _OPERATION,
-        "the value is larger than the server takes: store it elsewhere, and its name here",
+        "the value is larger than the server accepts: store it elsewhere, and its name here",
         is_content=True,
     ),
     Entry(
         "25P03",
         _WAITED_FOR,
-        "it has ended the connection, which was idle within a transaction: try again",
+        "it closed the connection, which was idle within a transaction: try again",
     ),
-    Entry("40", _WAITED_FOR, "it was in the way of others again and again: try again"),
-    Entry("57014", _OPERATION, "it took longer than statement_timeout: raise that"),
+    Entry("40", _WAITED_FOR, "it conflicted with other transactions repeatedly: try again"),
+    Entry("57014", _OPERATION, "it took longer than statement_timeout: raise statement_timeout"),
     Entry(
         "57P",
         _WAITED_FOR,
-        "it is starting, stopping, or has ended the connection: try again when it runs",
+        "it is starting or stopping, or closed the connection: try again when it runs",
     ),
     Entry(
         "08",
         _WAITED_FOR,
-        "it cannot be reached: see that it runs, and that the dsn names its host and port",
+        "it cannot be reached: check that it runs, and that the dsn has its host and port",
     ),
     Entry(
         "55P03",
         _OPERATION,
-        "another process holds what it needs for longer than lock_timeout: raise that, or "
-        "see what that one does",
+        "another process held a lock that it needs for longer than lock_timeout: raise "
+        "lock_timeout, or check that process",
     ),
 )
 """By a prefix of the SQLSTATE, the most specific first."""
 
 REDIS: Final = (
-    Entry("WRONGPASS", _REFUSED, "it refuses the user or the password of the url: correct it"),
-    Entry("NOAUTH", _REFUSED, "it wants a password: put it into the url"),
-    Entry("NOPERM", _REFUSED, "the user of the url may not do that: see its ACL"),
+    Entry("WRONGPASS", _REFUSED, "it rejects the user or the password of the url: correct the url"),
+    Entry("NOAUTH", _REFUSED, "it requires a password: add it to the url"),
+    Entry("NOPERM", _REFUSED, "the user of the url lacks a permission: extend its ACL"),
     Entry("LOADING", _WAITED_FOR, "it is still loading its data: try again when it has"),
     Entry(
         "READONLY",
         _WAITED_FOR,
-        "it is a replica, which cannot be written: give the url of the primary",
+        "it is a read-only replica: pass the url of the primary",
     ),
     Entry(
         "MASTERDOWN",
         _WAITED_FOR,
-        "it is a replica that has lost its primary: give the url of the primary",
+        "it is a replica that has lost its primary: pass the url of the primary",
     ),
-    Entry("NOREPLICAS", _WAITED_FOR, "it has too few replicas to take anything: see that they run"),
-    Entry("TRYAGAIN", _WAITED_FOR, "it is being changed: try again"),
-    Entry("BUSY", _WAITED_FOR, "it is busy running a script of somebody else: see its log"),
+    Entry(
+        "NOREPLICAS", _WAITED_FOR, "it has too few replicas to accept writes: check that they run"
+    ),
+    Entry("TRYAGAIN", _WAITED_FOR, "it is being reconfigured: try again"),
+    Entry("BUSY", _WAITED_FOR, "it is busy with another client's script: check its log"),
     Entry(
         "OOM",
         _OPERATION,
         "it has no memory left: prune the store, or raise maxmemory; nothing of this "
         "operation was written",
     ),
-    Entry("MISCONF", _OPERATION, "it cannot save its data, and so takes no more: see its log"),
+    Entry("MISCONF", _OPERATION, "it cannot save its data, so it accepts no writes: check its log"),
     Entry(
         "WRONGTYPE",
         _OPERATION,
-        "something else is there under that key: give the store a prefix of its own",
+        "the key is in use for other data: pass a prefix= that no other program uses",
     ),
-    Entry("MOVED", _REFUSED, "it is a Redis Cluster: give the url of a single server or a primary"),
+    Entry("MOVED", _REFUSED, "it is a Redis Cluster: pass the url of a single server or a primary"),
     Entry(
-        "CROSSSLOT", _REFUSED, "it is a Redis Cluster: give the url of a single server or a primary"
+        "CROSSSLOT", _REFUSED, "it is a Redis Cluster: pass the url of a single server or a primary"
     ),
     Entry(
         "CLUSTERDOWN",
         _REFUSED,
-        "it is a Redis Cluster: give the url of a single server or a primary",
+        "it is a Redis Cluster: pass the url of a single server or a primary",
     ),
     Entry(
         "TimeoutError",
         _WAITED_FOR,
-        "it does not answer in time, and whether anything was written is not known: see that "
-        "it is not overloaded",
+        "it did not answer in time, and the operation may have been done: check that it is not "
+        "overloaded",
     ),
     Entry(
         "ConnectionError",
         _WAITED_FOR,
-        "it cannot be reached: see that it runs, and that the url names its host and port",
+        "it cannot be reached: check that it runs, and that the url has its host and port",
     ),
-    Entry("ResponseError", _OPERATION, "it refused that: see its log"),
+    Entry("ResponseError", _OPERATION, "it refused the command: check its log"),
 )
 """By the first word of the server's answer, or by the class of the client's error."""
 
@@ -189,33 +193,34 @@ SQLITE: Final = (
     Entry(
         "SQLITE_CANTOPEN",
         _REFUSED,
-        "the file cannot be opened: see that its folder exists, and that this user may write in it",
+        "the file cannot be opened: check that its folder exists, and that this user may write "
+        "in it",
     ),
     Entry(
         "SQLITE_NOTADB",
         _REFUSED,
-        "the file is no SQLite database: give another path, or move it away",
+        "the file is not an SQLite database: pass another path, or move the file away",
     ),
     Entry(
         "SQLITE_READONLY",
         _REFUSED,
-        "it cannot be written: see that this user may write the file and its folder, and "
-        "that the file system is not read-only",
+        "it is not writable: check that this user may write the file and its folder, and that "
+        "the file system is not read-only",
     ),
     Entry(
         "SQLITE_PERM",
         _REFUSED,
-        "it cannot be written: see that this user may write the file and its folder",
+        "it is not writable: check that this user may write the file and its folder",
     ),
     Entry(
         "SQLITE_FULL",
         _OPERATION,
-        "there is no room left: free some on the disk; nothing of this operation was written",
+        "the disk is full: free some space; nothing of this operation was written",
     ),
     Entry(
         "SQLITE_IOERR",
         _REFUSED,
-        "the disk has failed, or has no room left: see what the system says of it",
+        "the disk has failed or is full: check the system log",
     ),
     Entry(
         "SQLITE_CORRUPT", _REFUSED, "the file is damaged: restore it from a backup, or move it away"
@@ -223,7 +228,7 @@ SQLITE: Final = (
     Entry(
         "SQLITE_TOOBIG",
         _OPERATION,
-        "the value is larger than SQLite takes: store it elsewhere, and its name here",
+        "the value is larger than SQLite accepts: store it elsewhere, and its name here",
         is_content=True,
     ),
     Entry("SQLITE_PROTOCOL", _REFUSED, "too many processes have opened it at once: try again"),

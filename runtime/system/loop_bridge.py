@@ -104,8 +104,8 @@ class LoopBridge:
         refuse_trio(self._subject)
         if self.system.loop.is_closed():
             msg = (
-                f"{self._subject} was not at its end when the event loop that it lived on was "
-                "closed: nothing more will come of it."
+                f"{self._subject} had not ended when its event loop was closed, so it has no "
+                "result. Keep the loop running until it ends."
             )
             raise UsageError(msg, run=self._run_id)
         self.system.check()  # of a forked process
@@ -134,7 +134,7 @@ class LoopBridge:
         self.check()
         if self.is_here:
             msg = (
-                f"`{call}` would wait forever: {self._subject} lives on this thread's event "
+                f"`{call}` would wait forever: {self._subject} belongs to this thread's event "
                 f"loop, which is not running. Write `{instead}` in a coroutine."
             )
             raise UsageError(msg, run=self._run_id)
@@ -191,7 +191,7 @@ class LoopBridge:
         if not has_ended():
             self.check()
             msg = (
-                f"{self._subject} cannot be waited for any more: the event loop that it lives on "
-                "is ending."
+                f"{self._subject} can no longer be awaited, because its event loop is ending. "
+                "Await it before the loop ends."
             )
             raise UsageError(msg, run=self._run_id)

@@ -44,43 +44,43 @@ _ADVICE: Final = (
     (
         "actors/tools/",
         (
-            "A tool that has to block is a plain `def`, which runs in a thread of its own; an "
-            "`async def` awaits, and never blocks."
+            "If a tool must block, make it a plain `def`, which runs in its own thread. An "
+            "`async def` must never block."
         ),
     ),
     (
         "actors/guardrail.py",
         (
-            "A guardrail runs on the loop: await in it, or hand what blocks to a thread, with "
+            "A guardrail runs on the loop. Await in it, or run blocking code in a thread with "
             "`await asyncio.to_thread(...)`."
         ),
     ),
     (
         "runtime/agent/hooks.py",
         (
-            "A hook runs on the loop: make it `async def`, and await in it, or `await "
-            "asyncio.to_thread(...)` what blocks."
+            "A hook runs on the loop. Make it `async def` and await in it, or run blocking code "
+            "in a thread with `await asyncio.to_thread(...)`."
         ),
     ),
     (
         "actors/chat_agent/model_call.py",
         (
-            "An instruction, a middleware or a modifier of messages runs on the loop: make it "
+            "An instruction, a middleware or a modifier of messages runs on the loop. Make it "
             "`async def`, and await in it."
         ),
     ),
     (
         "runtime/models/",
         (
-            "A model runs on the loop: use an asynchronous client, or hand what blocks to a "
-            "thread, with `await asyncio.to_thread(...)`."
+            "A model runs on the loop. Use an asynchronous client, or run blocking code in a "
+            "thread with `await asyncio.to_thread(...)`."
         ),
     ),
     (
         "runtime/durability/",
         (
-            "A store whose methods are plain functions runs on the loop: make them `async def`, "
-            "and hand what blocks to a thread."
+            "A store whose methods are plain functions runs on the loop. Make them `async def`, "
+            "and run blocking code in a thread."
         ),
     ),
 )

@@ -24,9 +24,9 @@ __all__ = ["Monitor"]
 # In seconds. A slow handler is usually slow each time: the log needs one warning, not all of them.
 _WARN_AGAIN_AFTER = 10.0
 _WHEN_COLLECTED = (
-    "Python's garbage collector has looked at all objects meanwhile, which takes long where "
-    'there are very many: ActorSystem(full_collections="paced") makes that rarer. '
-    "If it was not that: "
+    "Python's garbage collector made a full collection meanwhile, which takes long if there are "
+    'very many objects: ActorSystem(full_collections="paced") makes that rarer. '
+    "If that was not the cause: "
 )
 
 
@@ -111,7 +111,7 @@ class Monitor:
         )
         advice = _WHEN_COLLECTED + advice if self._meter.has_collected else advice
         loggers.system.warning(
-            "%s held the event loop for %.3f s in %s: nothing else could run meanwhile.%s %s",
+            "%s blocked the event loop for %.3f s in %s: nothing else could run meanwhile.%s %s",
             actor,
             seconds,
             handler,

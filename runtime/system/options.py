@@ -43,15 +43,13 @@ def check_options(
     """Raise if a system cannot be created with these options."""
     if worker_threads is not None and worker_threads < 1:
         msg = (
-            "ActorSystem: worker_threads must be 1 or more, or None for a number that "
-            f"suits the machine, got {worker_threads}."
+            "ActorSystem: worker_threads must be 1 or more, or None for the "
+            f"default, got {worker_threads}."
         )
         raise UsageError(msg)
     for option, seconds in (("slow_handler", slow_handler), ("stop_timeout", stop_timeout)):
         if not seconds >= 0:  # also nan
-            msg = (
-                f"ActorSystem: {option}={seconds} is a number of seconds, and must not be negative."
-            )
+            msg = f"ActorSystem: {option} must be a number of seconds, 0 or more, got {seconds}."
             raise UsageError(msg)
     if (
         isinstance(lease_seconds, bool)
@@ -59,9 +57,8 @@ def check_options(
         or not _SHORTEST_LEASE <= lease_seconds <= _LONGEST_LEASE
     ):
         msg = (
-            "ActorSystem: lease_seconds must be from 2 to 3600, got "
-            f"{lease_seconds!r:.80}. With a shorter one, a store that answers late would "
-            "cost the runs."
+            f"ActorSystem: lease_seconds must be from 2 to 3600, got {lease_seconds!r:.80}. With "
+            "a shorter lease, a slow store would lose the runs."
         )
         raise UsageError(msg)
     check_full_collections(full_collections)

@@ -39,7 +39,7 @@ class Refs:
         try:
             del self.keys[_key(ref)]
         except KeyError:
-            msg = f"{ref} is not in the registry"
+            msg = f"{ref} is not in the registry: it was never registered, or has stopped"
             raise ValueError(msg) from None
 
     def clear(self) -> None:

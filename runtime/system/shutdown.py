@@ -70,7 +70,7 @@ class Shutdown:
             _, hanging = await asyncio.wait(system.tasks, timeout=self._timeout)
             for task in hanging:
                 loggers.system.error(
-                    "%s, and is given up after %g s.", task.get_name(), self._timeout
+                    "%s, and is abandoned after %g s.", task.get_name(), self._timeout
                 )
         await system.workers.leave()
 
@@ -82,7 +82,7 @@ class Shutdown:
             _, hanging = await asyncio.wait(calls, timeout=self._timeout)
             for call in hanging:
                 loggers.system.error(
-                    "%r does not end, and is given up after %g s.", call.get_coro(), self._timeout
+                    "%r does not end, and is abandoned after %g s.", call.get_coro(), self._timeout
                 )
                 call.cancel()
             for call in set(calls) - hanging:
@@ -135,7 +135,7 @@ class Shutdown:
         if cell.handling is not None:
             goes_on = " Its thread goes on until that returns." if cell.holds_thread() else ""
             loggers.system.error(
-                "%s is given up: it is still in %s.%s", cell.path, cell.handling, goes_on
+                "%s is abandoned: it is still in %s.%s", cell.path, cell.handling, goes_on
             )
         if cell.task is not None:
             cell.task.cancel()

@@ -73,7 +73,8 @@ def check_takes(system: ActorSystem, actor_class: type, parent: Cell | None) -> 
         return
     if system.state is SystemState.DRAINING:
         msg = (
-            f"{name} cannot be spawned: {system!r} takes no new work, because it is about to stop."
+            f"{name} cannot be spawned: {system!r} accepts no new work, because it is about to "
+            "stop. Use another system."
         )
         raise SystemDraining(msg)
     msg = f"{name} cannot be spawned: {system!r} is {system.state.value}. Make a new system."
@@ -132,7 +133,7 @@ def attach(system: ActorSystem, cell: Cell, parent: Cell | None, *, listed: bool
             system.roots[cell] = None
         elif not parent.may_spawn():
             msg = (
-                f"{parent.path} is {parent.state}, and takes no new child "
+                f"{parent.path} is {parent.state}, and accepts no new child "
                 f"({cell.actor_class.__name__})."
             )
             raise ActorDeadError(msg, actor=parent.path)

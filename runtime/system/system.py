@@ -200,8 +200,8 @@ class ActorSystem:
         """Bind the system to the running loop, like entering `async with`."""
         if self.state not in (SystemState.NEW, SystemState.STOPPED):
             msg = (
-                f"{self!r} has been entered already. Use it as it is, or make another one for "
-                "another loop."
+                f"{self!r} has been entered already. Use it without entering it, or make another "
+                "one for another loop."
             )
             raise UsageError(msg)
         loop = asyncio.get_running_loop()
@@ -237,7 +237,7 @@ class ActorSystem:
         if self.state in (SystemState.NEW, SystemState.STOPPED):
             return
         if asyncio.get_running_loop() is not self.loop:
-            msg = f"{self!r} was entered on another event loop. Leave it there."
+            msg = f"{self!r} was entered on another event loop. Leave it on that loop."
             raise UsageError(msg)
         if self._stopped is not None:
             await self._stopped.wait()
@@ -572,7 +572,10 @@ class ActorSystem:
         The actors still exist afterwards; stopping the system ends them.
         """
         if not self.is_running:
-            msg = f"{self!r} is not running: there is nothing to drain."
+            msg = (
+                f"{self!r} is not running, so it has nothing to drain. Call drain() while the "
+                "system is entered."
+            )
             raise UsageError(msg)
         self.refuse_roots()
         return await drain(self, timeout)

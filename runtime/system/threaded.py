@@ -59,7 +59,10 @@ class ThreadedSystem:
     def open(self) -> ActorSystem:
         """Start the thread, and return the system when it is running."""
         if self._thread is not None:
-            msg = f"{self._system!r} has been entered already."
+            msg = (
+                f"{self._system!r} has been entered already. Use it without entering it, or make "
+                "another one."
+            )
             raise UsageError(msg)
         refuse_greenlets(f"The event loop of {self._system!r}")
         started: Future[None] = Future()
@@ -81,8 +84,8 @@ class ThreadedSystem:
             return
         if thread is threading.current_thread():
             msg = (
-                f"{self._system!r} cannot be left by one of its own actors on its own "
-                "loop, because it would wait for itself."
+                f"{self._system!r} cannot be left from its own event loop, because it would wait "
+                "for itself. Leave it in the thread that entered it."
             )
             raise UsageError(msg)
         self._system.on_loop(leave.set)

@@ -184,8 +184,8 @@ class Workers:
                 call.given_up = monotonic()
         if too_many:
             loggers.system.error(
-                "%s: %d calls that were given up have not returned. Give what they wait for "
-                "a timeout of its own.",
+                "%s: %d abandoned calls have not returned. Set timeouts on the operations that "
+                "they wait for.",
                 self._name,
                 too_many,
             )
@@ -357,8 +357,8 @@ class Workers:
             self._forget()
         for name in left:
             loggers.system.error(
-                "%s has not returned from its thread within %g s. It is left behind, and "
-                "ends with the process at the latest.",
+                "%s has not returned from its thread within %g s. It is abandoned, and ends with "
+                "the process at the latest.",
                 name,
                 self._patience,
             )

@@ -53,7 +53,7 @@ WAITING: Final = (
         "{interrupt}",
         "Interrupts in the stores of this process that wait for an answer.",
     ),
-    ("interrupts.oldest", "s", "For how long the oldest of them has waited."),
+    ("interrupts.oldest", "s", "The time that the oldest of them has waited."),
 )
 
 
@@ -115,9 +115,11 @@ class OtelMeters:
             "offbook.runs", "{run}", "Runs that have ended or come to rest, by status."
         )
         self._active = meter.create_up_down_counter(
-            "offbook.runs.active", "{run}", "Runs at work in this process."
+            "offbook.runs.active", "{run}", "Running runs in this process."
         )
-        self._run_time = _seconds(meter, "gen_ai.workflow.duration", "How long runs were at work.")
+        self._run_time = _seconds(
+            meter, "gen_ai.workflow.duration", "The time that runs were running."
+        )
         self._turns = meter.create_counter("offbook.turns", "{turn}", "Turns of sessions.")
         self._model_time = _seconds(
             meter, "gen_ai.client.operation.duration", "How long calls of models took."

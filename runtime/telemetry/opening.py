@@ -105,7 +105,7 @@ class Opener:
             )
         except Exception:  # noqa: BLE001 -- see above
             loggers.telemetry.exception(
-                "The span %r could not be begun: a span processor or sampler has raised.", name
+                "The span %r could not be started: a span processor or sampler has raised.", name
             )
             return OpenSpan(None, None, within, None)
         inner = trace.set_span_in_context(span, within)

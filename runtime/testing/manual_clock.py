@@ -73,7 +73,7 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Move forward, and call the timers that become due."""
         if seconds < 0:
-            msg = f"ManualClock.advance({seconds}): time does not go back."
+            msg = f"ManualClock.advance(): seconds must be 0 or more, got {seconds}."
             raise UsageError(msg)
         until = self._now + seconds
         while self._timers and self._timers[0][0] <= until:

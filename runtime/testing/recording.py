@@ -170,7 +170,7 @@ class RecordingModel:
         told = f"has no answer to this request, which ends with {last!r}"
         msg = (
             f"RecordingModel: {str(self._path)!r} {told}. If the agent has changed, delete the "
-            "file to record anew."
+            "file to record again."
         )
         raise UsageError(msg)
 

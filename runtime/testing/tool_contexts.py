@@ -43,7 +43,7 @@ def tool_context(
     """
     if not _makers:
         msg = (
-            "tool_context(): a tool belongs to `offbook.actors`, which has not been imported: "
+            "tool_context(): `offbook.actors`, which has the tools, has not been imported. Write "
             "`import offbook.actors`."
         )
         raise UsageError(msg)

@@ -168,7 +168,7 @@ def test_a_run_that_raises_before_it_is_a_generator_is_an_error():
 
 
 def test_an_agent_without_run_is_an_error_that_says_so():
-    assert "has no run()" in str(play(Agent(name="A")).error)
+    assert "must have a method run()" in str(play(Agent(name="A")).error)
 
 
 @pytest.mark.parametrize("error", [StopIteration("x"), StopAsyncIteration("x")])

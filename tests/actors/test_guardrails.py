@@ -77,9 +77,7 @@ def test_one_that_trips_ends_the_run_with_what_it_has_found(parallel):
         "A",
         event.run_id,
     )
-    assert (
-        str(event.error) == "the input guardrail words has tripped at agent 'A': {'found': 'vile'}"
-    )
+    assert str(event.error) == "the input guardrail words stopped agent 'A': {'found': 'vile'}"
     assert len(a.model.requests) <= parallel
 
 
@@ -268,8 +266,8 @@ def test_one_that_raises_or_forgets_ends_the_run(kind):
     result = Runner(chat("A", "hello", **{kind: [forgets]})).query("q").result()
     assert isinstance(result.error, UsageError)
     assert (
-        f"the {kind.partition('_')[0]} guardrail forgets returned None: return a "
-        "GuardrailFunctionOutput" in str(result.error)
+        f"the {kind.partition('_')[0]} guardrail forgets must return a "
+        "GuardrailFunctionOutput, got None" in str(result.error)
     )
 
 
@@ -322,7 +320,7 @@ def test_what_an_agent_ends_with_is_looked_at_before_it_is_recorded():
     result = Runner(a).query("q").result()
     assert isinstance(result.error, GuardrailTripped)
     assert [event.message for event in result.events] == [None]
-    assert str(result.error).startswith("the output guardrail look has tripped at agent 'A'")
+    assert str(result.error).startswith("the output guardrail look stopped agent 'A'")
 
 
 def test_an_answer_in_a_form_is_given_as_what_it_is():

@@ -173,5 +173,5 @@ def test_a_guardrail_may_be_a_function_a_decorated_one_or_an_object():
 def test_what_is_no_guardrail_is_refused(wrong):
     if isinstance(wrong, OutputGuardrail):
         assert not callable(wrong)
-    with pytest.raises(UsageError, match="is no InputGuardrail: pass a function of"):
+    with pytest.raises(UsageError, match="guardrails must contain functions of"):
         chat("A", input_guardrails=[wrong])

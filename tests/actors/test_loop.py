@@ -50,7 +50,7 @@ def test_an_empty_loop_ends_at_once(lines, most):
 def test_a_negative_bound_is_refused(actor):
     with pytest.raises(
         UsageError,
-        match="Loop 'L': max_iterations must be a number of rounds, or None for no bound, got -1",
+        match="Loop 'L': max_iterations must be a number of rounds, 1 or more, or None for no bound, got -1",
     ):
         Loop(name="L", sub_agents=[actor("A")], max_iterations=-1)
 

@@ -191,13 +191,13 @@ def test_fixed_options_count_when_a_run_is_resumed():
     [
         (
             {"name": "B"},
-            r"with_options\(name=...\) is unknown. Known are options, "
+            r"with_options\(name=...\) is not an option of an agent. The options are: options, "
             r"disallow_transfer_to_parent, history, hooks, on_failure",
         ),
         ({"history": "all"}, "history must be 'lane'"),
         ({"hooks": 1}, "hooks must be an instance of a subclass of offbook.runtime.AgentHooks"),
         ({"on_failure": "restart"}, "on_failure must be a Restart"),
-        ({"options": [1]}, "options: 1 is none"),
+        ({"options": [1]}, "dictionaries, got 1"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_agents_name(actor, changes, says):

@@ -60,8 +60,8 @@ class Calls:
         if not event.call_id or not event.name:
             core.error(
                 ToolError(
-                    f"the model has called {event.name or 'something'!r} without an id: "
-                    "nothing was run"
+                    "a tool call of the model must have an id and a name, got id "
+                    f"{event.call_id!r} and name {event.name!r}. Nothing was run"
                 ),
                 code="invalid_tool_call",
             )
@@ -203,7 +203,8 @@ class Calls:
         if call is None or not call.asked:
             waiting = ", ".join(one.id for one in self.pending) or "none"
             msg = (
-                f"no approval was asked for a call {call_id!r}. Calls that wait for one: {waiting}."
+                f"the call {call_id!r} does not wait for an approval. Pass the id of one of "
+                f"these: {waiting}."
             )
             raise UsageError(msg)
         if call.state != "approval":

@@ -126,12 +126,14 @@ class Handoffs:
         self._count += 1
         if self._count > core.config.get("max_handoffs", 100):
             msg = (
-                f"the session has handed over {self._count - 1} times, and must not more often: "
-                "config['max_handoffs']"
+                f"the session has handed off {self._count - 1} times, which is its limit. If "
+                "that is intended, raise config['max_handoffs']"
             )
             raise HandoffError(msg, agent=source.name)
         if not await handoff.enabled(core.context, source):
-            msg = f"tool {call.name!r} does not exist or is not enabled now"
+            msg = (
+                f"the handoff {call.name!r} does not exist or is not enabled now. Call another tool"
+            )
             raise ModelBehaviorError(msg, agent=source.name)
         target: Any = await maybe_await(handoff.on_invoke_handoff(core.context, call.arguments))
         if not isinstance(target, RealtimeAgent):
@@ -147,7 +149,7 @@ class Handoffs:
     ) -> None:
         core = self._core
         if settings is None:
-            self._failed(call, error or HandoffError("it was given up"))
+            self._failed(call, error or HandoffError("the handoff was cancelled"))
             return
         self._switch(_Change(settings, core.current, call))
 
@@ -180,7 +182,7 @@ class Handoffs:
     ) -> None:
         if settings is None:
             self._busy = False
-            _set_error(waits, error or UsageError("it was given up"))
+            _set_error(waits, error or UsageError("the change of the agent was cancelled"))
             self._next()
             return
         self._switch(_Change(settings, self._core.current, None, waits))

@@ -201,7 +201,8 @@ class Inbound:
             said = event.error.get("message") if isinstance(event.error, dict) else event.error
             core.error(
                 ModelError(
-                    f"a response has failed: {said or event.code}",
+                    f"a response of the realtime model has failed: {said or event.code}. Request "
+                    "another one: session.send_message(...)",
                     kind=event.code or "other",
                     retryable=True,
                 ),
@@ -333,9 +334,7 @@ class Inbound:
         core.history_changed(event.item_id)
         said = event.error.get("message") if isinstance(event.error, dict) else event.error
         core.error(
-            ModelError(
-                f"what the user has said could not be transcribed: {said}", kind="transcription"
-            ),
+            ModelError(f"the user's speech could not be transcribed: {said}", kind="transcription"),
             code="transcription_failed",
         )
         core.input_guards.heard(event.item_id, None)
@@ -352,8 +351,8 @@ class Inbound:
             if left_out is not None:
                 core.error(
                     ModelError(
-                        f"the item {left_out} was refused and is left out of the replay: "
-                        f"{_said(event.error)}",
+                        f"the server refused the history item {left_out}, which the new "
+                        f"connection now lacks: {_said(event.error)}",
                         kind="replay",
                     ),
                     code="replay_refused",
@@ -366,7 +365,10 @@ class Inbound:
         error = (
             event.error
             if isinstance(event.error, Exception)
-            else ModelError(f"the model says: {_said(event.error)}", kind=event.code or "other")
+            else ModelError(
+                f"the realtime server reported an error: {_said(event.error)}",
+                kind=event.code or "other",
+            )
         )
         core.error(error, code=event.code)
 

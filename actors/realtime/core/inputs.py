@@ -51,8 +51,8 @@ class Inputs:
             self._core.calls.interrupted()
         if len(self.pending_inputs) >= _MOST_HELD and not self._core.link.is_ready:
             msg = (
-                f"{_MOST_HELD} messages wait for the connection, which is lost: send this one "
-                "when it is there again."
+                f"{_MOST_HELD} messages already wait for the lost connection, which is the "
+                "limit. Send this one after `connection_status` is 'connected'."
             )
             raise MailboxFull(msg)
         text = (
@@ -66,7 +66,7 @@ class Inputs:
 
     def _check_open(self) -> None:
         if self._core.is_closing:
-            msg = "the session is closed: nothing can be sent any more. Open another one."
+            msg = "the session is closed and can no longer send. Open another one."
             raise UsageError(msg)
 
     def _put_message(self, message: Any, *, respond: bool, item_id: str | None = None) -> None:
@@ -151,8 +151,9 @@ class Inputs:
             self._core.outbox.make_room(size)
         if size and not self._core.outbox.reserve(size):
             msg = (
-                f"{size:,} bytes of audio do not fit behind those that wait to be sent "
-                "(config['max_input_audio_ms']). `session.send_audio` waits for room."
+                f"{size:,} bytes of audio exceed the free space of the send buffer "
+                "(config['max_input_audio_ms']). Use `session.send_audio`, which waits for "
+                "space, or raise the limit."
             )
             raise UsageError(msg)
         if event.commit:

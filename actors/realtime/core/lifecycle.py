@@ -99,8 +99,9 @@ class Lifecycle:
             todo.extend(one for one in targets if isinstance(one, RealtimeAgent))
         if name not in seen:
             msg = (
-                f"the session ended with the agent {name!r}, which no longer exists. "
-                f"Agents: {', '.join(sorted(seen))}. Nothing was connected."
+                f"the session ended with the agent {name!r}, which no longer exists. Agents: "
+                f"{', '.join(sorted(seen))}. Nothing was connected. Add the agent again, or pass "
+                "another session_id."
             )
             raise CheckpointError(msg, agent=name)
         return seen[name]
@@ -117,7 +118,10 @@ class Lifecycle:
                 self._core.child(found[0].close(), None, "closing a connection")
             if not waits.done():
                 waits.set_exception(
-                    error or OffbookError("the session was closed before it was open")
+                    error
+                    or OffbookError(
+                        "the realtime session was closed while it was connecting. Open another one"
+                    )
                 )
             return
         connection, recorded = found
@@ -248,7 +252,8 @@ class Lifecycle:
 
         self.fatal(
             AgentError(
-                f"the session has reached one of its limits: {self.limits}",
+                "the realtime session has reached one of its limits, and was closed: "
+                f"{self.limits}. Raise the limit, or open another session",
                 agent=self._core.agent_name,
             )
         )
@@ -306,8 +311,8 @@ class Lifecycle:
         self._is_lost = True
         self._core.link.is_ready = False
         self._core.outbox.hold()
-        why = getattr(request, "reason", None) or "another process may have it by now"
-        self.fatal(RunLost(f"the session is not this process's any more: {why}"))
+        why = getattr(request, "reason", None) or "another process may have taken it over"
+        self.fatal(RunLost(f"this process has lost the session: {why}. Open it again to continue"))
 
     def fatal(self, error: BaseException) -> None:
         """End the session with an error."""
@@ -339,7 +344,8 @@ class Lifecycle:
                 await self._close_all()
         except TimeoutError:
             loggers.realtime.warning(
-                "A session did not close within %s s: what did not end is left behind.", limit
+                "A session did not close within %s s. Its tasks that did not end are abandoned.",
+                limit,
             )
         except Exception as error:  # noqa: BLE001 -- the last step: shown like all others
             self.end_error = self.end_error or error

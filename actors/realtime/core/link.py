@@ -157,7 +157,10 @@ class Link:
             if task is not None and task.cancelling():
                 sending.cancel()
                 raise
-            msg = f"the settings were not in force within {limit:g} s"
+            msg = (
+                f"the realtime server did not confirm the settings within {limit:g} s. Try "
+                "again, or raise config['settings_timeout']"
+            )
             raise ModelError(msg, kind="timeout", retryable=True) from None
         finally:
             timer.cancel()
@@ -225,7 +228,7 @@ class Link:
                 if not failed.retryable:
                     raise
         kind = error.kind if isinstance(error, ModelError) else "connection"
-        msg = f"the connection was lost, and could not be made again: {error}"
+        msg = f"the connection of the session was lost, and reconnecting failed: {error}"
         raise ModelError(msg, kind=kind) from error
 
     def _dialled(
@@ -236,7 +239,10 @@ class Link:
             core.lifecycle.fatal(
                 error
                 if isinstance(error, Exception)
-                else ModelError("the connection could not be made again")
+                else ModelError(
+                    "the session could not reconnect to the realtime server: the attempt was "
+                    "cancelled"
+                )
             )
             return
         connection, attempt = found
@@ -294,7 +300,11 @@ class Link:
                 epoch,
                 error
                 if isinstance(error, Exception)
-                else ModelError("the replay was given up", retryable=True),
+                else ModelError(
+                    "the history could not be sent to the new connection: the attempt was "
+                    "cancelled. The session reconnects",
+                    retryable=True,
+                ),
             )
             return
         connection = self.connection
@@ -324,7 +334,9 @@ class Link:
     def _is_too_old(self, epoch: int) -> None:
         if epoch == self.epoch and not self._core.is_closing:
             self._begin_again(
-                ModelError("the connection was about to be ended by its age", retryable=True)
+                ModelError(
+                    "the connection reached its maximum age and is being replaced", retryable=True
+                )
             )
 
     def look(self) -> None:
@@ -363,7 +375,14 @@ class Link:
         core = self._core
         self._renewing = False
         if found is None:
-            core.error(error or ModelError("the connection could not be renewed"), "renewal_failed")
+            core.error(
+                error
+                or ModelError(
+                    "the ageing connection could not be replaced: the attempt was cancelled. The "
+                    "session tries again later"
+                ),
+                "renewal_failed",
+            )
             rules = self.rules
             self._is_old = False
             self._timers.append(

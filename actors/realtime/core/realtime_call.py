@@ -91,8 +91,8 @@ class _Door:
         self.run.usage += result.usage
         if result.status == "interrupted":
             msg = (
-                f"agent {node.name} waits for an answer, which it cannot be given in a session "
-                "that speaks"
+                f"agent {node.name} interrupted to wait for an answer, which a realtime session "
+                "cannot pass on. Use an agent that does not interrupt"
             )
             raise ToolError(msg, agent=self.agent_name)
         for key, value in result.session_values.items():

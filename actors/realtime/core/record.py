@@ -153,7 +153,10 @@ class Record:
         records = tuple(pack(one) for one in batch)
         lease = self._lease
         if lease is None:
-            msg = f"session {self._session_id!r} is not this process's any more"
+            msg = (
+                f"session {self._session_id!r} was taken over by another process. Open it again "
+                "to continue"
+            )
             raise RunLost(msg)
         await lease.commit([Append(lease.key, records, self._position)])
         self._position += len(records)

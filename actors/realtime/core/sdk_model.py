@@ -50,7 +50,8 @@ class SdkModel:
         if getattr(model, "offbook_session", False):
             msg = (
                 f"{type(model).__name__} is a model in the style of the Agents SDK, which serves "
-                "one session at a time: it has one. Make another model."
+                "one session at a time, and is already in use. Create another model for this "
+                "session."
             )
             raise UsageError(msg)
         connection = _SdkConnection(model)

@@ -45,7 +45,8 @@ class SessionActor(Actor):
             core.lifecycle.settle()
         except Exception as error:  # noqa: BLE001 -- it ends this session, and no other
             wrapped = AgentError(
-                f"the session has failed: {type(error).__name__}: {text_of(error)}",
+                f"the realtime session has failed and was closed: {type(error).__name__}: "
+                f"{text_of(error)}",
                 agent=core.agent_name,
             )
             wrapped.__cause__ = error
@@ -57,7 +58,8 @@ class SessionActor(Actor):
         del exception_type, traceback
         self.core.lifecycle.fatal(
             AgentError(
-                f"the session has crashed: {type(exception_value).__name__}",
+                f"the realtime session crashed and was closed: {type(exception_value).__name__}. "
+                "The log has the traceback",
                 agent=self.core.agent_name,
             )
         )

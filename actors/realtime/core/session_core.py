@@ -342,8 +342,8 @@ class SessionCore:
         flat = dict(found.flat)
         if flat.get("input_audio_transcription", ...) is None:
             msg = (
-                f"agent {agent.name!r}: an input guardrail with run_in_parallel=False looks at "
-                "what is said: leave input_audio_transcription on."
+                f"agent {agent.name!r}: an input guardrail with run_in_parallel=False needs the "
+                "transcript of the user's speech. Do not set input_audio_transcription to None."
             )
             raise UsageError(msg, agent=agent.name)
         detection: Mapping[str, Any] | None = flat.get(
@@ -378,8 +378,8 @@ class SessionCore:
         if voice not in self._told_voices:
             self._told_voices.append(voice)
             msg = (
-                "the voice stays: once the assistant has spoken, the model takes no other, and "
-                f"{voice!r} was wanted. See voice_change='reconnect'."
+                f"the voice cannot change to {voice!r}, because the assistant has already spoken "
+                "in this session. Keep the voice, or set voice_change='reconnect'."
             )
             self.error(UsageError(msg), code="voice_kept")
         return changed

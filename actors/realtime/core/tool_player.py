@@ -87,7 +87,13 @@ async def play_call(
                 raise
             opened.fail("cancelled from within")
             return _failed(
-                ToolError(f"tool {call.name} was cancelled from within", message=call), call, error
+                ToolError(
+                    f"tool {call.name} was cancelled by its own code, not by the session: it "
+                    "raised CancelledError",
+                    message=call,
+                ),
+                call,
+                error,
             )
         except Exception as error:  # noqa: BLE001 -- reported to the model and to the consumer
             opened.fail(error)
@@ -151,9 +157,9 @@ async def _attempt(tool: Tool, context: ToolContext, call: ToolCall, system: Hos
         if not deadline.expired:
             raise
         done = (
-            "may still be at work, or may have been done: it was not waited for"
+            "timed out, and may still be running or have completed: it was not waited for"
             if attempt.left_at_work
-            else "was ended: it took longer"
+            else "took longer than its timeout, and was cancelled"
         )
         msg = f"tool {tool.name} {done} after {tool.timeout:g} s"
         raise ToolError(msg, message=call) from error
@@ -192,7 +198,10 @@ def _json(output: object) -> str:
     try:
         return json.dumps(output, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError) as error:
-        msg = f"the tool returned a {type(output).__qualname__}, which cannot be JSON: {error}"
+        msg = (
+            "the tool must return text, parts of a message, or data that JSON can represent, "
+            f"got a {type(output).__qualname__}: {error}"
+        )
         raise ToolError(msg) from error
 
 
@@ -205,7 +214,7 @@ def _plain(value: object) -> object:
         return dict(value)
     if isinstance(value, set | frozenset | tuple):
         return list(value)
-    msg = f"a {type(value).__qualname__}"
+    msg = f"a {type(value).__qualname__} has no JSON form"
     raise TypeError(msg)
 
 

@@ -77,7 +77,9 @@ class ServerSession:
                     f"{', '.join(sorted(self._HANDLERS))}.",
                 )
             if (code := self.server.refusal_of(message)) is not None:
-                raise Refusal(code, f"{message['type']} was refused, as the script says")  # noqa: TRY301 -- as above
+                raise Refusal(  # noqa: TRY301 -- as above
+                    code, f"{message['type']} was refused by the script of the local server"
+                )
             await getattr(self, handler)(message)
         except Refusal as refusal:
             self.server.errors.append((refusal.code, message))
@@ -115,11 +117,13 @@ class ServerSession:
             if len(tool.get("description") or "") > _MOST_DESCRIPTION:
                 raise Refusal(
                     "string_above_max_length",
-                    f"Invalid 'session.tools[].description': at most {_MOST_DESCRIPTION} "
-                    "characters.",
+                    "Invalid 'session.tools[].description': expected at most "
+                    f"{_MOST_DESCRIPTION} characters. Shorten it.",
                 )
             if tool["name"] in names:
-                raise Refusal("invalid_value", f"Duplicate tool name: {tool['name']}.")
+                raise Refusal(
+                    "invalid_value", f"Duplicate tool name: {tool['name']}. Names must be unique."
+                )
             names.add(tool["name"])
         voice = wanted.get("audio", {}).get("output", {}).get("voice")
         if (
@@ -147,13 +151,22 @@ class ServerSession:
 
     async def _append(self, message: dict[str, Any]) -> None:
         if len(message["audio"]) > _MOST_APPEND:
-            raise Refusal("string_above_max_length", "Invalid 'audio': at most 15 MiB.")
+            raise Refusal(
+                "string_above_max_length",
+                "Invalid 'audio': expected at most 15 MiB. Send shorter chunks.",
+            )
         try:
             audio = base64.b64decode(message["audio"], validate=True)
         except binascii.Error:
-            raise Refusal("invalid_value", "Invalid 'audio': it is no base64.") from None
+            raise Refusal(
+                "invalid_value", "Invalid 'audio': expected base64-encoded bytes."
+            ) from None
         if len(audio) % self._format("input")[1]:
-            raise Refusal("invalid_value", "Invalid 'audio': half a sample.")
+            raise Refusal(
+                "invalid_value",
+                "Invalid 'audio': expected a whole number of 16-bit samples, got an odd number "
+                "of bytes.",
+            )
         self.buffer += audio
         self.server.received_audio += len(audio)
         detection = self.settings["audio"].get("input", {}).get("turn_detection")
@@ -193,7 +206,8 @@ class ServerSession:
         if not self.buffer:
             raise Refusal(
                 "input_audio_buffer_commit_empty",
-                "Error committing input audio buffer: buffer too small.",
+                "Error committing input audio buffer: buffer too small. Append audio before you "
+                "commit.",
             )
         await self._commit_buffer()
 
@@ -279,33 +293,45 @@ class ServerSession:
         }
         if len(item["id"]) > _LONGEST_ID and "id" in message["item"]:
             raise Refusal(
-                "string_above_max_length", f"Invalid 'item.id': at most {_LONGEST_ID} characters."
+                "string_above_max_length",
+                f"Invalid 'item.id': expected at most {_LONGEST_ID} characters. Shorten it.",
             )
         if self.find(item["id"]) is not None:
-            raise Refusal("item_already_exists", f"Item with id {item['id']!r} is there already.")
+            raise Refusal(
+                "item_already_exists",
+                f"Item with id {item['id']!r} already exists. Use another id.",
+            )
         previous = message.get("previous_item_id")
         if previous is not None and self.find(previous) is None:
-            raise Refusal("item_not_found", f"There is no item {previous!r}.")
+            raise Refusal(
+                "item_not_found",
+                f"Invalid 'previous_item_id': the item {previous!r} does not exist.",
+            )
         if item["type"] == "function_call_output":
             calls = {one.get("call_id") for one in self.items if one["type"] == "function_call"}
             if item["call_id"] not in calls:
                 raise Refusal(
                     "invalid_tool_call_id",
-                    f"Tool call ID {item['call_id']!r} not found in conversation.",
+                    f"Tool call ID {item['call_id']!r} not found in conversation. Send the "
+                    "output of a call that it has.",
                 )
             if any(
                 one["type"] == "function_call_output" and one["call_id"] == item["call_id"]
                 for one in self.items
             ):
                 raise Refusal(
-                    "duplicate_output", f"Tool call {item['call_id']!r} has an output already."
+                    "duplicate_output", f"Tool call {item['call_id']!r} already has an output."
                 )
             if not isinstance(item["output"], str):
                 raise Refusal("invalid_type", "Invalid type for 'item.output': expected a string.")
         elif item["type"] == "message":
             self._check_content(item)
         elif item["type"] != "function_call":
-            raise Refusal("invalid_value", f"Invalid value: {item['type']!r}.")
+            raise Refusal(
+                "invalid_value",
+                f"Invalid value of 'item.type': {item['type']!r}. Supported values are: message, "
+                "function_call and function_call_output.",
+            )
         await self._add(item, previous)
         await self.send(
             {"type": "conversation.item.done", "previous_item_id": previous, "item": item}
@@ -321,8 +347,8 @@ class ServerSession:
             if part["type"] not in allowed:
                 raise Refusal(
                     "invalid_value",
-                    f"Invalid value: {part['type']!r}. A message of the {item['role']}'s "
-                    f"takes {sorted(allowed)}.",
+                    f"Invalid value: {part['type']!r}. A message with role {item['role']!r} "
+                    f"accepts {sorted(allowed)}.",
                 )
 
     async def _delete_item(self, message: dict[str, Any]) -> None:
@@ -350,7 +376,7 @@ class ServerSession:
         if item is None or item_id not in self.audio_ms:
             raise Refusal(
                 "item_truncate_invalid_item_id",
-                f"Only model output audio messages can be truncated, and {item_id!r} is none.",
+                f"Only model output audio messages can be truncated, got the item {item_id!r}.",
             )
         if end > self.audio_ms[item_id]:
             raise Refusal(
@@ -385,7 +411,7 @@ class ServerSession:
     async def _cancel_response(self, message: dict[str, Any]) -> None:
         if self.active is None or message.get("response_id") not in (None, self.active["id"]):
             raise Refusal(
-                "response_cancel_not_active", "Cancellation failed: no active response found"
+                "response_cancel_not_active", "Cancellation failed: no active response found."
             )
         await self._end_active("cancelled", "client_cancelled")
 

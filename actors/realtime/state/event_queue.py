@@ -87,8 +87,9 @@ class EventQueue:
             self._plain += 1
             if self._plain > _MOST_PLAIN * self._capacity:
                 msg = (
-                    f"{self._plain} events of the session wait for its consumer, which takes "
-                    "none: it must not go on without knowing them."
+                    f"{self._plain} events of the session wait for its consumer, which reads "
+                    "none, so the session ends. Iterate over the session continuously: `async "
+                    "for event in session`."
                 )
                 raise MailboxFull(msg)
         self._slots.append(slot)

@@ -81,8 +81,8 @@ class Outbox:
         """Send an event of the program, if the number of waiting messages is below the limit."""
         if len(self._control) >= _MOST_ENTRIES:
             msg = (
-                f"the event cannot be sent now: {len(self._control):,} wait already. Send it "
-                "again after `connection_status` was 'connected'."
+                f"the event was not sent, because {len(self._control):,} events already wait for "
+                "the connection. Send it again after `connection_status` is 'connected'."
             )
             raise ModelError(msg, kind="connection", retryable=True)
         self.put(event)

@@ -73,7 +73,8 @@ def read_records(session_id: str, records: Iterable[bytes]) -> Recorded:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             msg = (
                 f"session {session_id!r} is damaged at record {position}: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}. Restore the store from a backup, or pass "
+                "another session_id"
             )
             raise CheckpointError(msg) from error
     conversation.fill(items_of_messages(loose))

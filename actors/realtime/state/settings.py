@@ -164,8 +164,8 @@ def _named(whose: str, tools: Sequence[Any], handoffs: Sequence[Handoff]) -> dic
                 for each in (by_name[name], one)
             )
             msg = (
-                f"agent {whose!r} has {kinds} of the same name, {name!r}: the model could not "
-                "tell them apart. Rename one."
+                f"agent {whose!r} has {kinds} named {name!r}. The model cannot tell them apart. "
+                "Rename one."
             )
             raise UsageError(msg, agent=whose)
         by_name[name] = one

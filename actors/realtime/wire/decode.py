@@ -53,7 +53,7 @@ def read_message(data: bytes | str) -> dict[str, Any]:
     """Parse a message. Raise `ValueError` if it is not valid."""
     message = jiter.from_json(data.encode() if isinstance(data, str) else data)
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-        msg = "a message of the realtime protocol is an object with a 'type'"
+        msg = "a message of the realtime protocol must be an object with a string 'type'"
         raise ValueError(msg)  # noqa: TRY004 -- the received value is wrong, not its type
     return message
 

@@ -163,8 +163,8 @@ def raw_messages(event: RealtimeModelSendEvent) -> list[dict[str, Any]]:
             message = event.message
             if not isinstance(message, Mapping) or not isinstance(message.get("type"), str):
                 msg = (
-                    f"a message of the protocol is a mapping with a 'type', and {message!r} was "
-                    "given."
+                    "a message of the realtime protocol must be a mapping with a 'type', got "
+                    f"{message!r}."
                 )
                 raise UsageError(msg)
             return [
@@ -175,7 +175,10 @@ def raw_messages(event: RealtimeModelSendEvent) -> list[dict[str, Any]]:
                 }
             ]
         case _:
-            msg = f"OpenAI's realtime models cannot do what {type(event).__name__} asks."
+            msg = (
+                f"{type(event).__name__} is not an event that OpenAI's realtime models accept. "
+                "Send another event."
+            )
             raise UsageError(msg)
 
 

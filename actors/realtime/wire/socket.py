@@ -65,8 +65,8 @@ async def open_socket(
         headers = {"Authorization": f"Bearer {value}"}
     if urlsplit(url).scheme not in ("ws", "wss"):
         msg = (
-            f"model_config['url'] is for {urlsplit(url).scheme!r}: a realtime model is reached "
-            "by ws:// or wss://."
+            "model_config['url'] must start with ws:// or wss://, got the scheme "
+            f"{urlsplit(url).scheme!r}."
         )
         raise UsageError(msg)
     try:
@@ -92,7 +92,7 @@ async def open_client_socket(
             websocket_connection_options=_transport(transport),
         ).enter()
     except Exception as error:  # noqa: BLE001 -- converted for the session below
-        raise _refused(error, "the client's address") from None
+        raise _refused(error, "the address of the OpenAI client") from None
     return _ClientSocket(connection)
 
 
@@ -119,8 +119,8 @@ def _connect_function() -> Any:
         from websockets.asyncio.client import connect  # noqa: PLC0415 -- an extra
     except ImportError as error:
         msg = (
-            "a realtime model is reached over a websocket, for which a library is missing. "
-            "Install it: pip install 'offbook[realtime]'"
+            "a realtime model needs the package websockets, which is not installed: pip install "
+            "'offbook[realtime]'"
         )
         raise UsageError(msg) from error
     return connect
@@ -151,20 +151,25 @@ def _refused(error: Exception, url: str) -> Exception:
     if isinstance(error, UsageError):
         return error
     where = urlsplit(url)
-    shown = f"{where.scheme}://{where.netloc.rpartition('@')[2]}{where.path}"
+    shown = (
+        url
+        if not where.scheme
+        else f"{where.scheme}://{where.netloc.rpartition('@')[2]}{where.path}"
+    )
     status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(status, int):
         kind = _KINDS.get(status, "server" if status >= 500 else "bad_request")  # noqa: PLR2004 -- HTTP status codes
         again = status >= 500 or status in _AGAIN  # noqa: PLR2004 -- as above
         return ModelError(
-            f"{shown} has refused the connection with status {status}",
+            f"{shown} refused the connection with HTTP status {status}. Check the API key and "
+            "the url",
             kind=kind,
             status=status,
             retryable=again,
         )
     kind = "timeout" if isinstance(error, TimeoutError) else "connection"
     return ModelError(
-        f"no connection to {shown}: {type(error).__name__}",
+        f"{shown} cannot be reached: {type(error).__name__}. Check the url and the network",
         kind=kind,
         retryable=isinstance(error, OSError | TimeoutError | EOFError),
     )
@@ -182,10 +187,12 @@ def closed_error(error: Exception) -> ModelError:
     if received is not None:
         said = f": {received.reason}" if received.reason else ""
         return ModelError(
-            f"the server has closed the connection with code {received.code}{said}",
+            f"the realtime server closed the connection with code {received.code}{said}",
             kind="connection",
             retryable=True,
         )
     return ModelError(
-        f"the connection was lost: {type(error).__name__}", kind="connection", retryable=True
+        f"the connection to the realtime server was lost: {type(error).__name__}",
+        kind="connection",
+        retryable=True,
     )

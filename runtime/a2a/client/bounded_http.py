@@ -77,7 +77,10 @@ class _Bounded(httpx.AsyncBaseTransport):
             "identity",
         ):
             await response.stream.aclose()
-            msg = f"{where} sends a compressed answer, though it was asked for a plain one."
+            msg = (
+                f"{where} sent a compressed response, although the request does not accept one. "
+                "Turn compression off on the server or its proxy."
+            )
             raise A2AProtocolError(msg)
         is_events = "text/event-stream" in response.headers.get("content-type", "").lower()
         counted = (_Events if is_events else _Body)(response.stream, self._limits, where)
@@ -118,14 +121,14 @@ class _Body(httpx.AsyncByteStream):
         limits = self._limits
         if size > limits.response:
             msg = (
-                f"{self._where} sends {self.what} of more than {limits.response:,} bytes: "
-                "ClientLimits(response=...) is the bound."
+                f"{self._where} sends {self.what} of more than {limits.response:,} bytes, which "
+                "is the limit. If that is intended, raise ClientLimits(response=...)."
             )
             raise A2AProtocolError(msg)
         if values > limits.values:
             msg = (
-                f"{self._where} sends {self.what} with more than {limits.values:,} values: "
-                "ClientLimits(values=...) is the bound."
+                f"{self._where} sends {self.what} with more than {limits.values:,} values, which "
+                "is the limit. If that is intended, raise ClientLimits(values=...)."
             )
             raise A2AProtocolError(msg)
 

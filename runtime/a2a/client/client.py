@@ -104,7 +104,7 @@ class A2AClient:
 
     def _connected(self) -> Connection | GivenConnection:
         if self._is_closed:
-            msg = f"{self!r} is closed: make another one."
+            msg = f"{self!r} is closed. Make another one."
             raise UsageError(msg)
         if self._connection is None and isinstance(self._transport, ClientTransport):
             self._connection = GivenConnection(self._transport, self._limits)

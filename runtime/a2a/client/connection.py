@@ -141,7 +141,7 @@ class Connection:
 
     async def _open(self) -> tuple[Client, Client]:
         if self.is_closed:
-            msg = f"the client of {self.who} is closed."
+            msg = f"the client of {self.who} is closed. Make another one."
             raise UsageError(msg)
         async with self._opening:
             if self._clients is None:
@@ -274,7 +274,10 @@ class Connection:
             raise told(error, self.who) from error
         if isinstance(found, Task | A2AMessage):
             return found
-        msg = f"{self.who} answers a message with neither a task nor a message."
+        msg = (
+            f"{self.who} answered a message with neither a task nor a message, as Agent2Agent "
+            "requires. Check the address and the server."
+        )
         raise A2AProtocolError(msg)
 
     async def stream(
@@ -313,7 +316,10 @@ class Connection:
                 task_id = self._check(event, task_id, count)
                 yield event
         except NotImplementedError as error:
-            msg = f"{self.who} does not stream: its card says so."
+            msg = (
+                f"{self.who} does not support streaming, according to its card. Send the message "
+                "without streaming."
+            )
             raise UsageError(msg) from error
         except Exception as error:
             raise told(error, self.who) from error
@@ -322,20 +328,23 @@ class Connection:
         most = self._settings.limits.events
         if count > most:
             msg = (
-                f"{self.who} sends more than {most:,} events in one stream: "
-                "ClientLimits(events=...) is the bound."
+                f"{self.who} sends more than {most:,} events in one stream, which is the limit. "
+                "If that is intended, raise ClientLimits(events=...)."
             )
             raise A2AProtocolError(msg)
         if isinstance(event, A2AMessage):
             if task_id is not None and count > 1:
-                msg = f"{self.who} sends a message in the stream of a task."
+                msg = (
+                    f"{self.who} sent a message in the stream of a task, where Agent2Agent "
+                    "allows only the task's events. This is a fault of the server."
+                )
                 raise A2AProtocolError(msg)
             return event.task_id or task_id
         its = event.id if isinstance(event, Task) else event.task_id
         if not its or (task_id is not None and its != task_id):
             msg = (
-                f"{self.who} speaks of the task {one_line(its, 80)!r}, where "
-                f"{task_id or 'one with an id'!r} was asked for."
+                f"{self.who} sent an event of the task {one_line(its, 80)!r}, but the request "
+                f"was about {task_id or 'one with an id'!r}. This is a fault of the server."
             )
             raise A2AProtocolError(msg)
         return its

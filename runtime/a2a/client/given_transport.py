@@ -84,8 +84,9 @@ class GivenConnection:
                 count += 1
                 if count > self._limits.events:
                     msg = (
-                        f"the transport gives more than {self._limits.events:,} events in one "
-                        "stream: ClientLimits(events=...) is the bound."
+                        f"the transport returned more than {self._limits.events:,} events in one "
+                        "stream, which is the limit. If that is intended, raise "
+                        "ClientLimits(events=...)."
                     )
                     raise A2AProtocolError(msg)
                 yield event
@@ -98,7 +99,10 @@ class GivenConnection:
         return await self._transport.cancel(task_id)
 
     async def find(self, message_id: str) -> Task | None:
-        msg = f"a transport of one's own cannot look up the task of message {message_id!r}."
+        msg = (
+            f"a custom transport cannot look up the task of message {message_id!r}. Pass its "
+            "task_id."
+        )
         raise A2ARequestError(msg, "UNSUPPORTED_OPERATION")
 
     async def forget_card(self) -> None:

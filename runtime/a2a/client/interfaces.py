@@ -34,7 +34,10 @@ def chosen(
     """
     who = f"the agent {one_line(card.name, 80)!r}"
     if not card.supported_interfaces:
-        msg = f"{who}: its card names no interface, so that it cannot be reached."
+        msg = (
+            f"{who}: its card has no interface, so it cannot be reached. Ask its operator to add "
+            "one."
+        )
         raise A2AProtocolError(msg)
     wanted = [
         door
@@ -45,13 +48,17 @@ def chosen(
         has = ", ".join(
             sorted({one_line(door.protocol_binding, 30) for door in card.supported_interfaces})
         )
-        msg = f"{who} speaks {has}, and not {transport or 'JSONRPC, HTTP+JSON or GRPC'}."
+        msg = (
+            f"{who} must support {transport or 'JSONRPC, HTTP+JSON or GRPC'}, but its card lists "
+            f"{has}. Pass another transport=, or omit it."
+        )
         raise UsageError(msg) if transport else A2AProtocolError(msg)
     spoken = [door for door in wanted if _generation(door.protocol_version)]
     if not spoken:
         has = ", ".join(sorted({one_line(door.protocol_version, 30) for door in wanted}))
         msg = (
-            f"{who} speaks version {has} of Agent2Agent; versions 1.0, 0.3 and 0.2 are spoken here."
+            f"{who} must support version 1.0, 0.3 or 0.2 of Agent2Agent, but its card lists "
+            f"{has}. Update the remote server."
         )
         raise A2AProtocolError(msg)
     if not transport:
@@ -93,8 +100,9 @@ def _safe_url(door: pb.AgentInterface, dialled: SplitResult, handler_path: str, 
         host = urlsplit(door.url if "://" in door.url else f"//{door.url}").hostname
         if host != dialled.hostname:
             msg = (
-                f"{who}: its card names {one_line(door.url, 100)!r} for GRPC, which is another "
-                f"host than {dialled.hostname!r}: to go there, give the card."
+                f"{who}: its card lists {one_line(door.url, 100)!r} for GRPC, on another host "
+                f"than {dialled.hostname!r}. If you trust that host, pass the AgentCard instead "
+                "of the address."
             )
             raise A2AProtocolError(msg)
         return str(door.url)

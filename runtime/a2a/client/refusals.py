@@ -28,7 +28,7 @@ def told(error: Exception, who: str) -> OffbookError:
     if isinstance(error, SdkError) and not isinstance(error, A2AClientError):
         reason = A2A_ERROR_REASONS.get(type(error), "")
         return A2ARequestError(
-            f"{who} refuses: {one_line(str(error)) or reason} ({reason}).", reason
+            f"{who} refused the request: {one_line(str(error)) or reason} ({reason}).", reason
         )
     for link in _chain(error):
         if isinstance(link, OffbookError):
@@ -38,13 +38,21 @@ def told(error: Exception, who: str) -> OffbookError:
         if isinstance(link, httpx.TransportError):
             what = one_line(str(link)) or type(link).__name__
             if isinstance(link, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
-                return A2AConnectionError(f"{who} cannot be reached: {what}.", was_sent=False)
-            return A2AConnectionError(f"{who} broke off: {what}.")
+                return A2AConnectionError(
+                    f"{who} cannot be reached: {what.rstrip('.')}. Check the address and the "
+                    "network.",
+                    was_sent=False,
+                )
+            return A2AConnectionError(
+                f"{who} broke the connection before its response was complete: "
+                f"{what.rstrip('.')}. The request may have been handled."
+            )
         code = getattr(link, "code", None)
         if type(link).__module__.startswith("grpc") and callable(code):
             return _of_grpc(getattr(code(), "name", ""), link, who)
     return A2AProtocolError(
-        f"{who} says what is not Agent2Agent: {type(error).__name__}: {one_line(str(error))}"
+        f"{who} sent a response that is not Agent2Agent. Check the address. "
+        f"{type(error).__name__}: {one_line(str(error))}"
     )
 
 
@@ -61,17 +69,19 @@ def _of_status(response: httpx.Response, who: str) -> A2AError:
     if response.is_redirect:
         where = one_line(response.headers.get("location", ""), 200)
         return A2AProtocolError(
-            f"{who} redirects to {where!r}, which is not followed: pass the address itself."
+            f"{who} redirects to {where!r}, and redirects are not followed. Pass that address "
+            "instead."
         )
     if status in _BUSY:
-        return A2AConnectionError(f"{who} cannot answer now: HTTP {status}.")
+        return A2AConnectionError(f"{who} cannot answer now: HTTP {status}. Try again later.")
     if status in _REFUSED:
         return A2ARequestError(
-            f"{who} refuses the credentials: HTTP {status}. Give auth=, or other ones.",
+            f"{who} refused the credentials: HTTP {status}. Pass valid ones as auth=.",
             _REFUSED[status],
         )
     return A2ARequestError(
-        f"{who} refuses: HTTP {status} {one_line(response.reason_phrase, 100)}.", f"HTTP_{status}"
+        f"{who} refused the request: HTTP {status} {one_line(response.reason_phrase, 100)}.",
+        f"HTTP_{status}",
     )
 
 
@@ -79,11 +89,17 @@ def _of_grpc(code: str, error: BaseException, who: str) -> A2AError:
     details = getattr(error, "details", None)
     said = one_line(str(details() if callable(details) else error))
     if code in _GRPC_GONE:
-        return A2AConnectionError(f"{who} cannot be reached, or broke off: {said}.")
+        return A2AConnectionError(
+            f"{who} cannot be reached, or broke the connection: {said}. Check the address and "
+            "the network."
+        )
     if code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
         return A2ARequestError(
-            f"{who} refuses the credentials: {said}. Give auth=, or other ones.", code
+            f"{who} refused the credentials: {said}. Pass valid ones as auth=.", code
         )
     if code == "RESOURCE_EXHAUSTED":
-        return A2AProtocolError(f"{who} sends more than is allowed: {said}.")
-    return A2ARequestError(f"{who} refuses: {said} ({code}).", code)
+        return A2AProtocolError(
+            f"{who} exceeded a limit: {said}. If it is the size of a response, raise "
+            "ClientLimits(response=...)."
+        )
+    return A2ARequestError(f"{who} refused the request: {said} ({code}).", code)

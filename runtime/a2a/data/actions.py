@@ -67,8 +67,8 @@ class ArtifactUpdate:
         _check_text("ArtifactUpdate", "name", name)
         if not name:
             raise UsageError(
-                "ArtifactUpdate(name=''): an artifact needs a name: its pieces are told "
-                "apart by it."
+                "ArtifactUpdate: name must not be empty, because it identifies the chunks of one "
+                "artifact. Pass name=."
             )
         for field, value in (
             ("name", name),

@@ -53,8 +53,8 @@ class Secrets:
         if text and self._is_lost_soon:
             self._is_lost_soon = False
             loggers.a2a.warning(
-                "Agent2Agent: the secrets of webhooks are kept under a key that ends with "
-                "this process. Give WebhookPolicy(secret_key=...), or set %s.",
+                "Agent2Agent: the secrets of webhooks are encrypted with a key that exists only "
+                "in this process. Pass WebhookPolicy(secret_key=...), or set %s.",
                 _VARIABLE,
             )
         return self._fernet.encrypt(text.encode()) if text else b""
@@ -129,8 +129,8 @@ class PushConfigs:
             longest = LONGEST_ID if name == "id" else _LONGEST_SECRET
             if len(value) > longest:
                 msg = (
-                    f"pushNotificationConfig.{name} has {len(value)} characters, and may have "
-                    f"{longest}."
+                    f"pushNotificationConfig.{name} must have at most {longest} characters, got "
+                    f"{len(value)}."
                 )
                 raise InvalidParamsError(msg)
         for name, value in (
@@ -138,12 +138,15 @@ class PushConfigs:
             ("authentication", config.authentication.scheme + config.authentication.credentials),
         ):
             if not value.isprintable() or not value.isascii():
-                msg = f"pushNotificationConfig.{name} has characters that no header can have."
+                msg = (
+                    f"pushNotificationConfig.{name} must have only characters that an HTTP "
+                    "header can have. Remove control and non-ASCII characters."
+                )
                 raise InvalidParamsError(msg)
         try:
             await self.policy.check(config.url, registers=True)
         except WebhookRefused as refused:
-            msg = f"pushNotificationConfig.url is not taken: {refused}."
+            msg = f"pushNotificationConfig.url is not accepted: {refused}."
             raise InvalidParamsError(msg) from None
         return config
 
@@ -180,7 +183,10 @@ class PushConfigs:
 
         def add(hooks: dict[str, Hook]) -> None:
             if hook.id not in hooks and len(hooks) >= self.policy.most_for_a_task:
-                msg = f"A task may have {self.policy.most_for_a_task} push notification configs."
+                msg = (
+                    f"A task may have at most {self.policy.most_for_a_task} push notification "
+                    "configs. Delete one of them first."
+                )
                 raise InvalidParamsError(msg)
             hooks[hook.id] = hook
 
@@ -194,7 +200,9 @@ class PushConfigs:
     ) -> pb.TaskPushNotificationConfig:
         hook = (await self.hooks(service, task_id)).get(hook_id)
         if hook is None:
-            raise TaskNotFoundError("Push notification config not found")
+            raise TaskNotFoundError(
+                "Push notification config not found. List the configs of the task for their ids."
+            )
         return shown(hook, task_id)
 
     async def list(
@@ -250,7 +258,10 @@ class PushConfigs:
             except WriteRefused:
                 continue
             return
-        msg = f"the webhooks of task {task_id} are changed by too many at once."
+        msg = (
+            f"the webhooks of task {task_id} are being changed by too many requests at once. Try "
+            "again."
+        )
         raise RuntimeError(msg)
 
 

@@ -89,7 +89,9 @@ class Outbox:
                 for key in await service.access.keys(service.keys.outbox_prefix):
                     self._start(key.removeprefix(service.keys.outbox_prefix))
             except Exception:
-                service.logger.exception("What is to be sent to webhooks could not be looked up.")
+                service.logger.exception(
+                    "The waiting webhook calls could not be read from the store."
+                )
             await sleep(_LOOK_SECONDS, service.system.clock)
 
     # --- sending ---
@@ -117,7 +119,7 @@ class Outbox:
         except Exception:
             wake.clear()
             self._service.logger.exception(
-                "The webhooks of task %s could not be called; that is tried again.", task_id
+                "The webhooks of task %s could not be called. They will be tried again.", task_id
             )
         finally:
             self._wakes.pop(task_id, None)
@@ -186,7 +188,7 @@ class Outbox:
             if not why:
                 return True
         self._service.logger.warning(
-            "A webhook of task %s was called %d times, and is given up: %s",
+            "A webhook of task %s has failed %d times, and is not called again: %s",
             task_id,
             policy.attempts,
             why,

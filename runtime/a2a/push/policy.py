@@ -73,28 +73,28 @@ class WebhookPolicy:
     def parse(self, url: str) -> SplitResult:
         """Parse the address, if its form is allowed."""
         if len(url) > _LONGEST_URL:
-            msg = f"its {len(url)} characters are too many"
+            msg = f"it must have at most {_LONGEST_URL} characters, got {len(url)}"
             raise WebhookRefused(msg)
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError:
-            raise WebhookRefused("it is no address") from None
+            raise WebhookRefused("it must be a URL such as https://hooks.example/a2a") from None
         if any(letter <= " " or letter == "\\" for letter in url):
-            raise WebhookRefused("it has blanks or backslashes")
+            raise WebhookRefused("it must not contain spaces, control characters or backslashes")
         if parts.scheme != "https" and not (parts.scheme == "http" and self.allow_http):
-            raise WebhookRefused("it is not https")
+            raise WebhookRefused("it must start with https://")
         if not parts.hostname:
-            raise WebhookRefused("it names no host")
+            raise WebhookRefused("it must name a host, as in https://hooks.example/a2a")
         if parts.username is not None or parts.password is not None or "@" in parts.netloc:
-            raise WebhookRefused("it holds a user or a password")
+            raise WebhookRefused("it must not contain a user name or a password")
         if (
             not self.allow_private
             and parts.hostname not in self.allow_hosts
             and port is not None
             and port not in self.ports
         ):
-            msg = f"port {port} is not allowed"
+            msg = f"its port must be one of {', '.join(map(str, self.ports))}, got {port}"
             raise WebhookRefused(msg)
         return parts
 
@@ -116,7 +116,7 @@ class WebhookPolicy:
         addresses = await self._resolved(host, port)
         for address in addresses:
             if not may_be_private and not _is_public(address):
-                raise WebhookRefused("it does not lead to a public address")
+                raise WebhookRefused("its host must resolve to public addresses only")
         return Target(url, parts.scheme, host, port, path, addresses[0])
 
     async def _resolved(self, host: str, port: int) -> Sequence[str]:
@@ -126,7 +126,7 @@ class WebhookPolicy:
         except (OSError, UnicodeError, TimeoutError):
             addresses = ()
         if not addresses:
-            raise WebhookRefused("its host cannot be found")
+            raise WebhookRefused("its host must have a name that DNS can resolve")
         return addresses
 
 

@@ -182,7 +182,10 @@ def _known(kind: str, tokens: Mapping[str, Principal | str]) -> Callable[[str], 
     found: dict[bytes, Principal] = {}
     for token, owner in tokens.items():
         if not isinstance(token, str) or not token.strip():
-            msg = f"{kind}: one of the tokens is empty."
+            msg = (
+                f"{kind}: tokens must not contain an empty token. Remove it, or check the "
+                "variable that it is read from."
+            )
             raise UsageError(msg)
         found[_digest(token)] = owner if isinstance(owner, Principal) else Principal(owner)
     return lambda token: found.get(_digest(token))

@@ -57,7 +57,7 @@ def owner_of(context: ServerCallContext, tenant: str = "") -> Owner:
     """Return the owner of this call's results, which also determines the visible tasks."""
     asked = context.tenant or tenant
     if len(asked) > _LONGEST_TENANT:
-        msg = f"tenant has {len(asked)} characters, and may have {_LONGEST_TENANT}."
+        msg = f"tenant must have at most {_LONGEST_TENANT} characters, got {len(asked)}."
         raise InvalidParamsError(msg)
     user = context.user
     if not isinstance(user, KnownUser):

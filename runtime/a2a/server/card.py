@@ -136,8 +136,8 @@ def signer_of(settings: AgentCardSettings) -> Callable[[pb.AgentCard], pb.AgentC
         return None
     if settings.url is None:
         raise UsageError(
-            "AgentCardSettings(signing_key=...): url must be set, too: a signed card names "
-            "no address that a request has brought."
+            "AgentCardSettings(signing_key=...): a signed card needs a fixed address. Pass url=, "
+            "too."
         )
     need_sdk("AgentCardSettings(signing_key=...)", "jwt")
     from a2a.utils.signing import create_agent_card_signer  # noqa: PLC0415 -- it needs what only those need who sign

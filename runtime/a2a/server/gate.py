@@ -124,7 +124,8 @@ class Gate:
                 raise _Refused(  # noqa: TRY301 -- refused as all else is
                     401,
                     InvalidRequestError(
-                        "Who are you? This agent needs credentials; its card says which."
+                        "The request has no valid credentials. Send those that the agent's card "
+                        "requires."
                     ),
                 )
         except _Refused as refused:
@@ -162,9 +163,7 @@ class Gate:
             raise self._too_large()
 
     def _too_large(self) -> _Refused:
-        return _Refused(
-            413, InvalidRequestError(f"The body is too large: {self._max} bytes are taken.")
-        )
+        return _Refused(413, InvalidRequestError(f"The body must have at most {self._max} bytes."))
 
     async def _authenticated(self, scope: Scope, headers: dict[str, str]) -> bool:
         """Return whether the request may continue. The caller is in the scope then."""
@@ -174,7 +173,9 @@ class Gate:
             principal = await self._auth.authenticate(headers)
         except Exception:
             self._bounds.logger.exception("The authenticator has failed; the request is refused.")
-            raise _Refused(503, InternalError("Who you are cannot be found out now.")) from None
+            raise _Refused(
+                503, InternalError("The credentials cannot be checked now. Try again later.")
+            ) from None
         if principal is not None:
             scope["offbook.principal"] = principal
         return principal is not None
@@ -198,7 +199,10 @@ class Gate:
                         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         except TimeoutError:
             raise _Refused(
-                408, InvalidRequestError(f"The body did not come within {_BODY_SECONDS:g} s.")
+                408,
+                InvalidRequestError(
+                    f"The body did not arrive within {_BODY_SECONDS:g} s. Send it again."
+                ),
             ) from None
 
 
@@ -219,7 +223,7 @@ def _check_type(headers: dict[str, str]) -> None:
         raise _Refused(
             415,
             ContentTypeNotSupportedError(
-                f"The body is {kind[:100] or 'of no known type'}, and application/json is taken."
+                f"The body must be application/json, got {kind[:100] or 'no content type'}."
             ),
         )
 

@@ -93,12 +93,15 @@ class _Entrance(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has n
             principal = await self._auth.authenticate(headers)
         except Exception:
             self._logger.exception("The authenticator has failed; the call is refused.")
-            return grpc.StatusCode.UNAVAILABLE, "Who you are cannot be found out now."
+            return (
+                grpc.StatusCode.UNAVAILABLE,
+                "The credentials cannot be checked now. Try again later.",
+            )
         _caller.set(principal)
         if principal is None:
             return (
                 grpc.StatusCode.UNAUTHENTICATED,
-                "Who are you? This agent needs credentials; its card says which.",
+                "The request has no valid credentials. Send those that the card requires.",
             )
         return None, ""
 

@@ -43,7 +43,7 @@ def check_json(body: bytes, most_values: int) -> None:
         try:
             body.decode()
         except UnicodeDecodeError:
-            raise RefusedBody(JSONParseError("The body is not UTF-8.")) from None
+            raise RefusedBody(JSONParseError("The body must be JSON in UTF-8.")) from None
     if body.count(b"{") + body.count(b"[") > _DEEPEST or body.count(b",") >= most_values:
         _check_structure(body, most_values)
     if _SUSPICIOUS.search(body):
@@ -63,7 +63,7 @@ def _check_structure(body: bytes, most_values: int) -> None:
             depth += 1
             values += 1
             if depth > _DEEPEST:
-                msg = f"The body is more than {_DEEPEST} levels deep."
+                msg = f"The body must be nested at most {_DEEPEST} levels deep."
                 raise RefusedBody(InvalidParamsError(msg))
         elif first in b"]}":
             depth -= 1
@@ -74,12 +74,12 @@ def _check_structure(body: bytes, most_values: int) -> None:
         # An object has two strings for a value; more cannot be valid JSON, and is not scanned to
         # its end.
         if values > most_values or strings > 2 * most_values + 1:
-            msg = f"The body has more than {most_values:,} values."
+            msg = f"The body must have at most {most_values:,} values."
             raise RefusedBody(InvalidParamsError(msg))
 
 
 def _no_number(text: str) -> Any:
-    msg = f"The body contains {text}, which is not a JSON number."
+    msg = f"The body must be valid JSON, and contains {text}."
     raise RefusedBody(InvalidParamsError(msg))
 
 
@@ -103,7 +103,7 @@ def _check_digits(text: str) -> None:
 
 def _refuse_number(text: str) -> None:
     msg = (
-        "The body holds a number that cannot be held: "
+        "The body must not contain a number that is too large: "
         f"{text[:40]}{'...' if len(text) > 40 else ''}."  # noqa: PLR2004 -- the shown part
     )
     raise RefusedBody(InvalidParamsError(msg))

@@ -18,10 +18,10 @@ from ...stores.writes import Append, Claim, Ending, Expect, Put, Remove, Write
 __all__ = ["MISSING", "PlainStore"]
 
 MISSING: Final = (
-    "a2a_app(store=%s): it has get and set, and no more. Tasks are found again by their ids; "
-    "after a restart, lists do not have them, and those that were "
-    "worked on are not continued. Two processes must not share it. Give "
-    "SQLiteStore('tasks.db'), RedisStore(url) or PostgresStore(dsn) for these."
+    "a2a_app(store=%s): it has only get and set. Tasks are found by their ids, but after a "
+    "restart they are not listed, and unfinished ones do not continue. Two processes must not "
+    "share it. If you need that, pass SQLiteStore('tasks.db'), RedisStore(url) or "
+    "PostgresStore(dsn)."
 )
 """The log message about such a store."""
 

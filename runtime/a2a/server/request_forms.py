@@ -80,16 +80,16 @@ def _checked(body: bytes) -> bytes:
         said = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise _Malformed(
-            build_error_response(None, RpcParseError(message="The body is not JSON.")), error
+            build_error_response(None, RpcParseError(message="The body must be valid JSON.")), error
         ) from None
     request_id = (
         said.get("id") if isinstance(said, dict) and type(said.get("id")) in (str, int) else None
     )
     if not isinstance(said, dict):
         what = (
-            "Batch requests are not supported"
+            "Batch requests are not supported. Send one request at a time."
             if isinstance(said, list) and said
-            else "The body is not a request of JSON-RPC 2.0."
+            else "The body must be a request of JSON-RPC 2.0."
         )
         raise _Malformed(build_error_response(None, InvalidRequestError(what)), "no request")
     try:
@@ -97,7 +97,7 @@ def _checked(body: bytes) -> bytes:
     except Exception as error:  # noqa: BLE001 -- any error of it
         raise _Malformed(
             build_error_response(
-                request_id, InvalidRequestError("The body is not a request of JSON-RPC 2.0.")
+                request_id, InvalidRequestError("The body must be a request of JSON-RPC 2.0.")
             ),
             error,
         ) from None
@@ -116,7 +116,7 @@ def _checked(body: bytes) -> bytes:
                 ignore_unknown_fields=True,
             )
     except Exception as error:  # noqa: BLE001 -- any error of the SDK's parsers
-        refused = InvalidParamsError(f"The params are not those of {method}{_place(error)}.")
+        refused = InvalidParamsError(f"The params do not match the method {method}{_place(error)}.")
         raise _Malformed(build_error_response(request_id, refused), error) from None
     return body
 
@@ -134,6 +134,6 @@ def _check_rest(body: bytes) -> None:
         Parse(body, pb.SendMessageRequest(), ignore_unknown_fields=True)
     except Exception as error:  # noqa: BLE001 -- any error of protobuf
         raise _Malformed(
-            build_rest_error_payload(InvalidParamsError("The body is not a SendMessageRequest.")),
+            build_rest_error_payload(InvalidParamsError("The body must be a SendMessageRequest.")),
             error,
         ) from None

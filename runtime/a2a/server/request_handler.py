@@ -73,7 +73,7 @@ def _quiet(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any,
 
 def _hidden(name: str, error: Exception, logger: logging.Logger) -> A2AError:
     if isinstance(error, SystemDraining):
-        return InternalError("the server is stopping")
+        return InternalError("the server is shutting down. Send the request again later")
     logger.error("Agent2Agent: %s has failed.", name, exc_info=error)
     return InternalError()
 
@@ -114,7 +114,8 @@ class Handler(RequestHandler):
         extensions = frozenset(context.requested_extensions)
         if not self._required <= extensions:
             msg = (
-                f"This agent needs the extensions {', '.join(sorted(self._required - extensions))}."
+                "This agent requires extensions that the request does not activate: "
+                f"{', '.join(sorted(self._required - extensions))}."
             )
             raise ExtensionSupportRequiredError(msg)
         return owner_of(context, params.tenant), extensions
@@ -200,7 +201,9 @@ class Handler(RequestHandler):
 
     async def _streaming(self, _task_id: str) -> TaskService:
         if not self._card.capabilities.streaming:
-            raise UnsupportedOperationError("This agent does not stream.")
+            raise UnsupportedOperationError(
+                "This agent does not support streaming. Send the message without streaming."
+            )
         return await self._service()
 
     # --- tasks ---
@@ -285,7 +288,7 @@ class Handler(RequestHandler):
         self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext
     ) -> pb.AgentCard:
         if not self._card.capabilities.extended_agent_card:
-            raise UnsupportedOperationError("This agent has no extended card.")
+            raise UnsupportedOperationError("This agent has no extended card. Use its public card.")
         if self._extended is None:
             raise ExtendedAgentCardNotConfiguredError
         return self._extended(owner_of(context, params.tenant))

@@ -169,7 +169,7 @@ class AgentPlayer:
         if result.status is RunStatus.INTERRUPTED:
             if self._run is None or self._run.checkpoint_id is None:
                 turn.service.logger.error(
-                    "Task %s: its agent waits for an answer, and is kept nowhere. Give "
+                    "Task %s: its agent waits for an answer, but the run is not stored. Pass "
                     "a2a_app a Runner with a store.",
                     turn.log.task.id,
                 )

@@ -59,17 +59,17 @@ def check_message(params: pb.SendMessageRequest, modes: Collection[str]) -> None
     ):
         validate_proto_required_fields(params)
     if message.role != pb.ROLE_USER:
-        raise InvalidParamsError("message.role: a client's message has the role ROLE_USER.")
+        raise InvalidParamsError("message.role must be ROLE_USER in a client's message.")
     for name, value in (
         ("messageId", message.message_id),
         ("taskId", message.task_id),
         ("contextId", message.context_id),
     ):
         if len(value) > LONGEST_ID:
-            msg = f"message.{name} has {len(value)} characters, and may have {LONGEST_ID}."
+            msg = f"message.{name} must have at most {LONGEST_ID} characters, got {len(value)}."
             raise InvalidParamsError(msg)
     if len(message.parts) > _MOST_PARTS:
-        msg = f"message.parts: {len(message.parts)} parts, and {_MOST_PARTS} are taken at most."
+        msg = f"message.parts must have at most {_MOST_PARTS} parts, got {len(message.parts)}."
         raise InvalidParamsError(msg)
     for index, part in enumerate(message.parts):
         _check_part(part, f"message.parts[{index}]", modes)
@@ -90,7 +90,7 @@ def _check_part(part: pb.Part, where: str, modes: Collection[str]) -> None:
         _check_struct(part.metadata, f"{where}.metadata")
     if part.media_type and not _is_wanted(part.media_type, modes):
         msg = (
-            f"{where}: the media type {part.media_type[:100]!r} is not taken; the card names "
+            f"{where}: the media type {part.media_type[:100]!r} is not accepted. The card lists "
             f"{', '.join(sorted(modes))}."
         )
         raise ContentTypeNotSupportedError(msg)
@@ -114,19 +114,19 @@ def _check_values(values: Iterable[Value], where: str) -> None:
     while left:
         value, depth = left.pop()
         if depth > _DEEPEST:
-            msg = f"{where} is more than {_DEEPEST} levels deep."
+            msg = f"{where} must be nested at most {_DEEPEST} levels deep."
             raise InvalidParamsError(msg)
         kind = value.WhichOneof("kind")
         if kind == "number_value":
             if not math.isfinite(value.number_value):
-                msg = f"{where} holds a number that JSON cannot hold."
+                msg = f"{where} must contain only finite numbers, as in JSON."
                 raise InvalidParamsError(msg)
         elif kind == "struct_value":
             left.extend((one, depth + 1) for one in value.struct_value.fields.values())
         elif kind == "list_value":
             left.extend((one, depth + 1) for one in value.list_value.values)
         elif kind is None:
-            msg = f"{where} holds an empty value."
+            msg = f"{where} must not contain a value without a kind. Use null for no value."
             raise InvalidParamsError(msg)
 
 
@@ -134,7 +134,8 @@ def check_history_length(
     config: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest,
 ) -> None:
     if config.history_length < 0:
-        raise InvalidParamsError("historyLength must be 0 or more.")
+        msg = f"historyLength must be 0 or more, got {config.history_length}."
+        raise InvalidParamsError(msg)
 
 
 def check_page_size(params: pb.ListTasksRequest) -> None:

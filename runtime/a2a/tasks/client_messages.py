@@ -72,11 +72,14 @@ def answers_of(
 
     def answer_to(name: object, answer: object) -> None:
         if not isinstance(name, str) or name not in pending:
-            msg = f"message: the task waits for no interrupt {str(name)[:100]!r}."
+            msg = (
+                f"message: the task does not wait for the interrupt {str(name)[:100]!r}. Read "
+                "the task, and answer what it asks now."
+            )
             raise InvalidParamsError(msg)
         if name in targets:
             msg = (
-                f"message: it answers the interrupt {name[:100]!r} twice. Nothing was called. "
+                f"message: it answers the interrupt {name[:100]!r} twice. No tool was called. "
                 "Send one answer."
             )
             raise InvalidParamsError(msg)
@@ -91,8 +94,8 @@ def answers_of(
             if odd or ("answer" in found and "data" in found):
                 what = ", ".join(odd)[:200] or "data as well"
                 msg = (
-                    f"message: an answer has interruptId and answer, and not {what}. A call is "
-                    "approved as it was shown. Nothing was called."
+                    f"message: an answer must have only interruptId and answer, got {what}, "
+                    "because a call is approved as it was shown. No tool was called."
                 )
                 raise InvalidParamsError(msg)
             answer_to(found["interruptId"], found.get("answer", found.get("data")))
@@ -104,8 +107,8 @@ def answers_of(
     if targets:
         if any(pending[name] for name in targets) and (data or (said.text and said.text.strip())):
             msg = (
-                "message: beside an approval by interruptId it has a text or other data. Nothing "
-                "was called. Send the answer alone."
+                "message: an approval by interruptId must not be combined with text or other "
+                "data. No tool was called. Send the answer alone."
             )
             raise InvalidParamsError(msg)
         return {
@@ -118,7 +121,8 @@ def answers_of(
         if not is_first:
             ids = ", ".join(pending)
             msg = (
-                "message: the task has asked before, so name what you approve: a data part "
+                "message: the task has asked more than once, so the answer must name the "
+                "interrupt. Send a data part "
                 f'{{"interruptId": id, "answer": "approve"}} with the id {ids[:500]}.'
             )
             raise InvalidParamsError(msg)
@@ -137,7 +141,7 @@ def _checked(answer: object, *, needs_yes: bool) -> object:
         return True
     if word in _NO:
         return False
-    raise InvalidParamsError("message: the task waits for an approval; answer 'approve' or 'deny'.")
+    raise InvalidParamsError("message: the task waits for an approval. Answer 'approve' or 'deny'.")
 
 
 class Repeated(Exception):
@@ -157,7 +161,7 @@ def admit(log: TaskLog, ask: Say) -> None:
         raise UnsupportedOperationError(msg)
     if log.question is not None and log.question != ask.question:
         msg = (
-            f"Task {task_id} has asked something since the message was sent, which does not "
-            "answer it. Read the task, and answer what it asks now."
+            f"Task {task_id} has asked a question since this message was sent. Read the task, "
+            "and answer what it asks now."
         )
         raise UnsupportedOperationError(msg)

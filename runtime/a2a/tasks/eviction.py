@@ -105,4 +105,4 @@ async def evict_again_and_again(service: TaskService, seconds: float, most: int)
                 service.ended = 0
                 await evict(service, seconds, most)
         except Exception:
-            service.logger.exception("Tasks that are to be forgotten could not be removed.")
+            service.logger.exception("Old tasks could not be removed.")

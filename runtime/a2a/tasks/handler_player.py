@@ -111,7 +111,8 @@ class TaskWriter:
         """Write a value. After one that ends the task, nothing more can be written."""
         if self.end is not None:
             raise UsageError(
-                "writer.write(): the task is at rest already: nothing comes after its end."
+                "writer.write(): the task has ended or paused already, so it accepts no more "
+                "values. Write them before the final state."
             )
         turn = self._turn
         match written:

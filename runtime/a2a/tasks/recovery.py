@@ -68,9 +68,7 @@ class RunFinder:
                 for run in await runner.recover(where=lambda unfinished: unfinished.id in asked)
             }
         except Exception:
-            self._logger.exception(
-                "The runs of tasks that another process has left could not be found."
-            )
+            self._logger.exception("The runs of tasks of a lost process could not be found.")
         for run_id, answer in asked.items():
             if not answer.done():
                 answer.set_result(found.get(run_id))
@@ -86,5 +84,5 @@ async def look_for_lost_tasks(service: TaskService) -> None:
                 if not service.is_at_work(task_id):
                     service.tell(task_id, Continue())
         except Exception:
-            service.logger.exception("Tasks that another process has left could not be looked for.")
+            service.logger.exception("The tasks of lost processes could not be listed.")
         await sleep(_LOOK_SECONDS, service.system.clock)

@@ -187,7 +187,10 @@ class TaskService:
     async def _check_task(self, message: pb.Message, owner: Owner) -> TaskLog:
         log = await self.find(message.task_id, owner)
         if message.context_id and message.context_id != log.task.context_id:
-            msg = f"message.contextId: task {message.task_id} belongs to another context."
+            msg = (
+                f"message.contextId: task {message.task_id} belongs to another context. Omit "
+                "contextId, or send the task's own."
+            )
             raise InvalidParamsError(msg)
         return log
 

@@ -32,8 +32,8 @@ _MOST_UPDATES: Final = 64
 """The number of updates that may wait before they are merged."""
 _MOST_BYTES: Final = 4 * 1024 * 1024
 _TOO_SLOW: Final = (
-    "the client reads more slowly than the task goes on, and too much waits for it; subscribe to "
-    "the task to get it as it is"
+    "the client reads too slowly, and too many updates wait for it. Subscribe to the task again "
+    "for its current state"
 )
 
 

@@ -99,7 +99,11 @@ class TaskActor(Actor):
             case Say() | Continue():
                 if len(self._waiting) >= _MOST_WAITING:
                     self._refuse(
-                        message, UnsupportedOperationError("Too many messages wait for this task.")
+                        message,
+                        UnsupportedOperationError(
+                            "Too many messages already wait for this task. Send this one again "
+                            "later."
+                        ),
                     )
                     return
                 self._waiting.append(message)
@@ -155,7 +159,7 @@ class TaskActor(Actor):
 
     def _played(self, playing: asyncio.Task[End]) -> None:
         if playing.cancelled():
-            self._turn_left("the server is stopping; subscribe again later")
+            self._turn_left("the server is shutting down. Subscribe again later")
         elif (error := playing.exception()) is not None:
             self._service.logger.error(
                 "The turn of task %s has failed.", self._task_id, exc_info=error
@@ -197,7 +201,8 @@ class TaskActor(Actor):
         if log.is_terminal:
             follow.shows.end(
                 UnsupportedOperationError(
-                    f"Task {self._task_id} has ended: there is nothing to subscribe to."
+                    f"Task {self._task_id} has ended, so it has no more events. Get the task for "
+                    "its result."
                 )
             )
             return
@@ -225,7 +230,7 @@ class TaskActor(Actor):
         """Cut off the agent, which has not stopped in time."""
         if self._turn is turn and self._playing is not None:
             self._service.logger.error(
-                "Task %s was cancelled, and its agent has not stopped within %g s.",
+                "Task %s was cancelled, but its agent has not stopped within %g s.",
                 self._task_id,
                 CANCEL_SECONDS,
             )
@@ -270,7 +275,9 @@ class TaskActor(Actor):
     def on_stop(self) -> None:
         if self._playing is not None:
             self._playing.cancel()
-        self._refuse_all(InternalError("the server is stopping"))
+        self._refuse_all(InternalError("the server is shutting down. Send the request again later"))
         for cancel in self._cancels:
             if not cancel.answer.done():
-                cancel.answer.set_exception(InternalError("the server is stopping"))
+                cancel.answer.set_exception(
+                    InternalError("the server is shutting down. Send the request again later")
+                )

@@ -150,7 +150,7 @@ class TaskLog:
         task = self.task
         if not may_follow(task.status.state, state):
             names = [pb.TaskState.Name(one) for one in (task.status.state, state)]
-            msg = f"a task does not come from {names[0]} to {names[1]}."
+            msg = f"a task cannot change from the state {names[0]} to {names[1]}."
             raise ValueError(msg)
         if task.status.HasField("message"):
             task.history.append(task.status.message)
@@ -369,8 +369,8 @@ def read_task(keys: TaskKeys, data: bytes) -> TaskLog:
     try:
         if said["v"] != _FORMAT:
             msg = (
-                f"a task of Agent2Agent is kept in format {said['v']}, which this version does "
-                "not know."
+                f"the stored Agent2Agent task has format {said['v']}, which this version of "
+                "offbook cannot read. Update offbook."
             )
             raise CheckpointError(msg)
         task = pb.Task.FromString(said["task"])
@@ -387,5 +387,7 @@ def read_task(keys: TaskKeys, data: bytes) -> TaskLog:
         log.at = said["at"]
         log.is_read()
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError("what the store has of a task of Agent2Agent is damaged.") from error
+        raise CheckpointError(
+            "the stored Agent2Agent task is damaged. Restore the store from a backup."
+        ) from error
     return log

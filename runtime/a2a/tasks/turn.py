@@ -118,7 +118,7 @@ class Turn:
             self._refuse(refused)
             return End()
         except Exception:
-            self.service.logger.exception("Task %s could not be begun.", self.log.task.id)
+            self.service.logger.exception("Task %s could not be started.", self.log.task.id)
             self._refuse(InternalError())
             return End()
         if self.is_canceled:
@@ -204,7 +204,10 @@ class Turn:
         self._lease = lease
         fresh = await service.load(log.task.id)
         if fresh is None:
-            msg = f"Task {log.task.id} has been removed."
+            msg = (
+                f"Task {log.task.id} has been removed. Send a message without a taskId to start "
+                "another one."
+            )
             raise UnsupportedOperationError(msg)
         self.log = fresh
         await lease.commit([Put(self._work_key, b"1")])
@@ -270,7 +273,7 @@ class Turn:
             await self._change(update, last=True)
         except Exception as error:
             self.service.logger.exception(
-                "Task %s has come to its rest, and that could not be stored.", log.task.id
+                "Task %s has ended or paused, but that could not be stored.", log.task.id
             )
             self._refuse(InternalError())
             return End(error=error)
@@ -455,8 +458,8 @@ class Turn:
 
     def _lost(self) -> None:
         """Stop writing: another process may run the task by now."""
-        self.service.logger.warning("Task %s is not this process's any more.", self.log.task.id)
+        self.service.logger.warning("This process no longer owns task %s.", self.log.task.id)
         if self.player is not None:
             self.player.cancel()
         for shows in list(self._looked_on):
-            shows.end(InternalError("another server works on this task by now; subscribe again"))
+            shows.end(InternalError("another server has taken over this task. Subscribe again"))

@@ -37,8 +37,8 @@ class Pool(Actor):
 
     def on_receive(self, message: Any) -> Any:
         msg = (
-            f"{self.actor_ref.path} is the parent of a pool, and handles no message "
-            f"({message!r}). Send to what spawn_pool() has returned."
+            f"{self.actor_ref.path} is the parent of a pool, and handles no messages "
+            f"({message!r}). Send to the pool that spawn_pool() returned."
         )
         raise UsageError(msg, actor=self.actor_ref.path, message=message)
 
@@ -93,7 +93,7 @@ class ActorPool(Generic[A]):
         order = [(first + index) % count for index in range(count)]
         alive = [index for index in order if self._cells[index].is_open]
         if not alive:
-            msg = f"{self!r}: none of its actors lives any more. Spawn a new pool."
+            msg = f"{self!r}: all its actors have ended. Spawn a new pool."
             raise ActorDeadError(msg, actor=self.path)
         chosen = (
             alive[0]

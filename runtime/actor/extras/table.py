@@ -36,14 +36,14 @@ class Extras:
         """Stash the current message."""
         if cell.phase is not OPEN and cell.phase is not RUNNING:
             msg = (
-                f"{cell.path}: stash() puts the message aside that is being handled, and none "
-                "is: call it in a handler."
+                f"{cell.path}: stash() needs a message that is being handled, and there is none. "
+                "Call it in a handler."
             )
             raise UsageError(msg, actor=cell.path)
         if not self.is_stashing and len(self._stash) >= capacity:
             msg = (
-                f"{cell.path} has put {capacity} messages aside, and may have no more: "
-                "`stash_capacity` of its class says how many."
+                f"{cell.path} has stashed {capacity} messages, which is its limit. Call "
+                "unstash_all(), or raise `stash_capacity` of its class."
             )
             raise MailboxFull(msg, actor=cell.path)
         self.is_stashing = True
@@ -78,7 +78,7 @@ def extras_of(cell: Cell) -> Extras:
     if found is None:
         with cell.system.lock:
             if cell.ending is not None:
-                msg = f"{cell.path} has ended."
+                msg = f"{cell.path} has ended and can no longer be used. Spawn a new actor."
                 raise ActorDeadError(msg, actor=cell.path)
             found = table.setdefault(cell, Extras(cell))
     return found

@@ -138,7 +138,10 @@ class Timers:
         handle = TimerHandle(self, message, every)
         with cell.system.lock:
             if cell.ending is not None:
-                msg = f"{cell.path} has ended, and sets no timer."
+                msg = (
+                    f"{cell.path} has ended, so it cannot set a timer. Set timers in a handler "
+                    "or in on_start()."
+                )
                 raise ActorDeadError(msg, actor=cell.path)
             self._handles[handle] = None
         cell.system.on_loop(handle.arm, seconds)

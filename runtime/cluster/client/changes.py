@@ -71,7 +71,10 @@ class Changes:
             )
             raise ClusterError(msg) from None
         except HostGone as gone:
-            msg = f"host {name!r} has ended before it was up: {gone}"
+            msg = (
+                f"host {name!r} ended before it was ready: {gone} Its log on that node shows the "
+                "reason."
+            )
             raise ClusterError(msg) from gone
         if problem is not None:
             raise problem
@@ -84,7 +87,10 @@ class Changes:
                     return ClusterSpec.read(
                         read_control(await self._transport.endpoint(name).control()).spec
                     )
-        msg = f"cluster {self._cluster!r} has {len(names)} hosts, and none answers."
+        msg = (
+            f"cluster {self._cluster!r} has {len(names)} hosts, and none answers. Check the "
+            "nodes with `ray status`, or start the cluster again."
+        )
         raise ClusterError(msg)
 
     async def starter(self, name: str) -> str:
@@ -155,7 +161,8 @@ class Changes:
                 report = unpack(await self._transport.endpoint(name).call("drain", pack(timeout)))
         except (HostGone, TimeoutError) as error:
             loggers.cluster.warning(
-                "Host %s could not be drained (%s): it is ended, and others take over what it had.",
+                "Host %s could not be drained (%s). It is ended, and other hosts take over its "
+                "runs.",
                 name,
                 error or "no answer in time",
             )

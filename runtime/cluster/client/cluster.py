@@ -177,7 +177,10 @@ class Cluster:
     async def open(self) -> None:
         """Start or connect, as `async with` does."""
         if self._routes is not None:
-            msg = f"cluster {self.name!r} has been entered already."
+            msg = (
+                f"cluster {self.name!r} has been entered already. Use it within that `async "
+                "with`, or connect another one."
+            )
             raise UsageError(msg)
         for module in _KINDS:
             importlib.import_module(module, __package__)
@@ -238,8 +241,8 @@ class Cluster:
     def _open(self) -> Routes:
         if self._routes is None:
             msg = (
-                f"cluster {self.name!r} is not entered: async with Cluster.connect({self.name!r}) "
-                "as cluster."
+                f"cluster {self.name!r} has not been entered. Write `async with "
+                f"Cluster.connect({self.name!r}) as cluster:`."
             )
             raise UsageError(msg)
         return self._routes
@@ -294,7 +297,7 @@ class Cluster:
         check_name(actor_class, "spawn")
         if key is not None:
             msg = (
-                f"spawn(key={key!r}) is now spawn(near={key!r}): it places the actor. "
+                f"spawn(key={key!r}) has no key=. To place the actor, write spawn(near={key!r}). "
                 "For an actor that a key identifies, call actor(key=...)."
             )
             warnings.warn(msg, DeprecationWarning, stacklevel=2)
@@ -311,7 +314,7 @@ class Cluster:
             return RemoteRef(self.name, name, incarnation, actor_id)
         if routes.hosts.find(host) is None:
             msg = (
-                f"spawn(host={host!r}): cluster {self.name!r} has the hosts "
+                f"spawn(host={host!r}): host must be one of cluster {self.name!r}: "
                 f"{', '.join(routes.hosts.names())}."
             )
             raise UsageError(msg)
@@ -321,10 +324,16 @@ class Cluster:
         except HostGone as gone:
             routes.lost(gone)
             _spawn_lost(call, gone)
-            msg = f"host {host!r} could not be reached: {gone}"
+            msg = (
+                f"host {host!r} could not be reached: {gone} Omit host= to let the cluster "
+                "choose one."
+            )
             raise ClusterError(msg) from gone
         if reply.code == "elsewhere":
-            msg = f"host {host!r} is being drained, and takes no new actor."
+            msg = (
+                f"host {host!r} is being drained, and accepts no new actor. Pass another host, "
+                "or omit host=."
+            )
             raise ClusterError(msg)
         value = unpack(reply.body)
         if reply.code == "error":
@@ -380,7 +389,7 @@ class Cluster:
         """
         if replace and host is None and node is None:
             raise UsageError(
-                "drain(replace=True): name the host or the node. To replace all, roll."
+                "drain(replace=True) needs host= or node=. To replace all hosts, call roll()."
             )
         if host is not None and node is not None:
             raise UsageError("drain needs either host= or node=. Pass one of them.")
@@ -393,7 +402,7 @@ class Cluster:
                 await self._changes.replace(names, node)
             return await self._changes.drain(self._open(), names, timeout)
         if host is not None and host not in names:
-            msg = f"drain({host!r}): cluster {self.name!r} has the hosts {', '.join(names)}."
+            msg = f"drain({host!r}): host must be one of cluster {self.name!r}: {', '.join(names)}."
             raise UsageError(msg)
         if replace and host is not None:
             await self._changes.replace([host], "")
@@ -449,5 +458,8 @@ class Cluster:
 
 
 def _spawn_lost(_call: Call, gone: HostGone) -> None:
-    msg = f"host {gone.host!r} is gone: whether it had spawned the actor is not known."
+    msg = (
+        f"host {gone.host!r} is gone, and may have spawned the actor before. Spawn it again if a "
+        "second one does no harm, or use actor(key=...)."
+    )
     raise HostLost(msg) from gone

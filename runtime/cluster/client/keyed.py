@@ -57,7 +57,10 @@ class KeyedActor:
         except TimeoutError:
             if not limit.expired():
                 raise
-            msg = f"{self!r} has not replied within {timeout:g} s."
+            msg = (
+                f"{self!r} has not replied within {timeout:g} s. The message may still be "
+                "handled. Pass a larger timeout, or check the host's log."
+            )
             raise AskTimeout(msg, message=message) from None
 
     async def send(self, message: object) -> None:
@@ -82,5 +85,8 @@ class KeyedActor:
         )
 
     def _check_lost(self, _call: Call, gone: HostGone) -> None:
-        msg = f"host {gone.host!r} is gone: whether {self!r} has handled the message is not known."
+        msg = (
+            f"host {gone.host!r} is gone, and {self!r} may have handled the message before. Send "
+            "it again only if handling it twice is safe."
+        )
         raise HostLost(msg) from gone

@@ -171,7 +171,7 @@ class Line:
                     entry.check_lost(call, gone)
                 entry.accepted = True
         elif gone is not None:
-            msg = f"{entry.name} could not be sent: {gone}"
+            msg = f"{entry.name} could not be sent to its host: {gone}"
             raise ClusterError(msg) from gone
         elif (reply := replied.result()).code == "moved":
             self._routes.learn(HostList.of(unpack(reply.body)))
@@ -179,8 +179,8 @@ class Line:
             entry.accepted = True
         if entry.moves > _MOST_MOVES:
             msg = (
-                f"{entry.name} was sent from host to host {_MOST_MOVES} times, and none has taken "
-                "it. Call stats() to see the hosts."
+                f"{entry.name} was sent from host to host {_MOST_MOVES} times, and none accepted "
+                "it. Call stats() to see the hosts, and try again."
             )
             raise ClusterError(msg)
 
@@ -202,7 +202,7 @@ class Line:
                 one.fail(
                     ClusterError(
                         f"the client of cluster {self._routes.cluster!r} was closed before "
-                        f"{one.name} had an answer."
+                        f"{one.name} was answered. Await the answers before you leave the client."
                     )
                 )
                 self._remove(one)

@@ -209,7 +209,9 @@ class HostLink:
                 try:
                     await self._be_open()
                     gone = HostGone(
-                        self.host, self.incarnation, f"the link to host {self.host!r} was lost"
+                        self.host,
+                        self.incarnation,
+                        f"the connection to host {self.host!r} was lost",
                     )
                 except HostGone as problem:
                     gone = HostGone(self.host, self.incarnation, str(problem))
@@ -235,7 +237,9 @@ class HostLink:
             if self._calls:
                 self._give_up(
                     HostGone(
-                        self.host, self.incarnation, f"the link to host {self.host!r} was closed"
+                        self.host,
+                        self.incarnation,
+                        f"the connection to host {self.host!r} was closed",
                     )
                 )
 
@@ -270,8 +274,8 @@ class HostLink:
         """
         if "refused" in said:
             msg = (
-                f"host {self.host!r} has {said['refused']} clients, as many as it may. Come again "
-                "later, or start the cluster with max_clients=."
+                f"host {self.host!r} has {said['refused']} clients, which is its limit. Try "
+                "again later, or start the cluster with a larger max_clients=."
             )
             raise ClusterBusy(msg)
         self._progress += 1
@@ -281,7 +285,10 @@ class HostLink:
         if former is not None and not said["known"]:
             old = set(self._calls) - {one for one in self._calls if self._outbox.is_unsent(one)}
             self._give_up(
-                HostGone(self.host, former, f"host {self.host!r} has begun another life"), old
+                HostGone(
+                    self.host, former, f"host {self.host!r} was restarted and has lost its requests"
+                ),
+                old,
             )
         self._watcher.welcomed(self, HostList.of(said["list"]))
 
@@ -329,7 +336,7 @@ class HostLink:
                     HostGone(
                         self.host,
                         self.incarnation,
-                        f"host {self.host!r} does not say that it is there",
+                        f"host {self.host!r} does not answer heartbeats",
                         silent=True,
                     )
                 )

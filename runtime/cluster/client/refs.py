@@ -54,7 +54,10 @@ def packed_message(what: str, value: object) -> bytes:
     try:
         return pack(value)
     except CheckpointError as error:
-        msg = f"{what}(...): what is given here goes to another process. {error}"
+        msg = (
+            f"{what}(...): the arguments must be values that can be sent to another process. "
+            f"{error}"
+        )
         raise UsageError(msg) from error
 
 
@@ -98,7 +101,11 @@ class RemoteRef:
         except TimeoutError:
             if not limit.expired():
                 raise
-            msg = f"actor {self.id} on host {self.host!r} has not replied within {timeout:g} s."
+            msg = (
+                f"actor {self.id} on host {self.host!r} has not replied within {timeout:g} s. "
+                "The message may still be handled. Pass a larger timeout, or check the host's "
+                "log."
+            )
             raise AskTimeout(msg, message=message) from None
 
     ask = request
@@ -135,8 +142,8 @@ class RemoteRef:
         )
         if routes is None:
             msg = (
-                f"{self!r}: this program is not connected to cluster {self.cluster!r}: async with "
-                f"Cluster.connect({self.cluster!r})."
+                f"{self!r}: this program is not connected to cluster {self.cluster!r}. Connect "
+                f"first: `async with Cluster.connect({self.cluster!r})`."
             )
             raise UsageError(msg)
         return routes.link(self.host).post(
@@ -161,8 +168,8 @@ class RemoteRef:
 
     def _lost(self) -> HostLost:
         return HostLost(
-            f"host {self.host!r} is gone, and with it actor {self.id}: actors live in memory. "
-            "Spawn it again.",
+            f"host {self.host!r} is gone, and so is its actor {self.id}, which existed in memory "
+            "only. Spawn it again.",
             actor=self.id,
         )
 

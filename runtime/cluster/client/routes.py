@@ -256,7 +256,7 @@ class Routes:
         if not self._has_entered or not self.hosts.placement.names:
             msg = (
                 f"none of the {len(names)} hosts of cluster {self.cluster!r} has answered within "
-                f"{seconds:g} s."
+                f"{seconds:g} s. Check the nodes with `ray status`."
             )
             raise ClusterError(msg)
 

@@ -107,8 +107,8 @@ class ClusterRun:
         if reply.code == "busy":
             seconds = float(unpack(reply.body))
             msg = (
-                f"host {self.host!r} has as much to do as it may. Come again in {seconds:g} s, or "
-                "give the cluster more hosts."
+                f"host {self.host!r} is at its limit of runs. Try again in {seconds:g} s, or add "
+                "hosts to the cluster."
             )
             raise ClusterBusy(msg, retry_after=seconds, run=self.id)
         self._result = read_result(reply.body)
@@ -119,8 +119,8 @@ class ClusterRun:
         if call.link.steps or self._kind == "follow":
             return
         msg = (
-            f"host {gone.host!r}, which had run {self.id}, is lost, and its steps were not kept. "
-            "With durability='step' it would have gone on elsewhere."
+            f"host {gone.host!r}, which had run {self.id}, is lost, and the run's steps were not "
+            "stored. Start it again; with durability='step' another host continues such a run."
         )
         raise HostLost(msg, run=self.id) from gone
 
@@ -183,8 +183,8 @@ class ClusterRun:
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
         if self._mode == "await":
             msg = (
-                f"the events of run {self.id} are in the result that it is awaited for. Iterate "
-                "first, then await."
+                f"the events of run {self.id} can no longer be iterated, because the run was "
+                "awaited: they are in its result. Iterate first, then await."
             )
             raise UsageError(msg, run=self.id)
         self._iterated = True

@@ -55,8 +55,9 @@ class HostActors:
         actor_class = load_allowed(class_name, self._allow, "spawn")
         if not isinstance(actor_class, type) or not issubclass(actor_class, Actor):
             msg = (
-                f"spawn({class_name!r}): that is a {type(actor_class).__name__}, and no class of "
-                "actors. Name a subclass of offbook.runtime.Actor."
+                f"spawn({class_name!r}): the name must be that of an actor class, got a "
+                f"{type(actor_class).__name__}. Pass the name of a subclass of "
+                "offbook.runtime.Actor."
             )
             raise UsageError(msg)
         ref = self._system.spawn(actor_class, *args, **kwargs)
@@ -71,7 +72,7 @@ class HostActors:
     def find(self, actor_id: str) -> ActorRef[Any]:
         ref = self._refs.get(actor_id)
         if ref is None:
-            msg = f"actor {actor_id} has stopped."
+            msg = f"actor {actor_id} has stopped. Spawn another one."
             raise ActorDeadError(msg)
         return ref
 

@@ -98,7 +98,7 @@ class ClientPort:
         try:
             found = self.inbox.take(link, number, data)
         except CheckpointError as error:
-            loggers.cluster.warning("A link of client %s cannot go on: %s", self.name, error)
+            loggers.cluster.warning("A link of client %s cannot continue: %s", self.name, error)
             self.break_link()
             return []
         self.arrived.set()

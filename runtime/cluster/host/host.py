@@ -124,22 +124,23 @@ class ClusterHost:
         made = load(factory, "Cluster.start")
         if not callable(made):
             msg = (
-                f"Cluster.start({factory!r}): that is a {type(made).__name__}. Name an async "
-                "function that is decorated with @asynccontextmanager."
+                f"Cluster.start({factory!r}): the factory must be an async function decorated "
+                f"with @asynccontextmanager, got a {type(made).__name__}."
             )
             raise UsageError(msg)
         entering = made(self.system)
         if not hasattr(entering, "__aenter__"):
             msg = (
-                f"Cluster.start({factory!r}): it returns a {type(entering).__name__}. Decorate it "
-                "with @asynccontextmanager, and yield a Runner."
+                f"Cluster.start({factory!r}): the factory must return an async context manager, "
+                f"but returns a {type(entering).__name__}. Decorate it with "
+                "@asynccontextmanager, and yield a Runner."
             )
             raise UsageError(msg)
         runner = await self._opened.enter_async_context(entering)
         if not isinstance(runner, Runner):
             msg = (
-                f"Cluster.start({factory!r}): it yields a {type(runner).__name__}. Yield a "
-                "Runner(agent, system=system, store=...)."
+                f"Cluster.start({factory!r}): the factory must yield a Runner, but yields a "
+                f"{type(runner).__name__}. Yield Runner(agent, system=system, store=...)."
             )
             raise UsageError(msg)
         if runner.system is not self.system:
@@ -161,23 +162,27 @@ class ClusterHost:
         return runner
 
     def _check_store(self, store: object) -> None:
-        factory, where = self.spec.factory, "Give its Runner PostgresStore(dsn) or RedisStore(url)"
+        factory, where = (
+            self.spec.factory,
+            "Pass its Runner a PostgresStore(dsn) or RedisStore(url)",
+        )
         if store is None:
             msg = (
-                f"Cluster.start({factory!r}): its Runner has no store. What the hosts know of each "
-                f"other lies in one. {where}."
+                f"Cluster.start({factory!r}): its Runner must have a store. The hosts find each "
+                f"other in the store. {where}."
             )
             raise UsageError(msg)
         if isinstance(store, MemoryStore):
             msg = (
-                f"Cluster.start({factory!r}): a MemoryStore is in one process, and no other host "
-                f"can read it. {where}."
+                f"Cluster.start({factory!r}): the store must be readable from all hosts, but a "
+                f"MemoryStore is in one process. {where}."
             )
             raise UsageError(msg)
         if isinstance(store, SQLiteStore) and self._board.node != self.spec.node:
             msg = (
-                f"Cluster.start({factory!r}): an SQLiteStore is a file of one machine, and host "
-                f"{self.name!r} is on another node than the starter. {where}."
+                f"Cluster.start({factory!r}): the store must be readable from all nodes, but an "
+                f"SQLiteStore is a file on one machine, and host {self.name!r} is on another "
+                f"node than the starter. {where}."
             )
             raise UsageError(msg)
         StoreAccess(store).require_fences(f"Cluster.start({factory!r})")
@@ -197,8 +202,9 @@ class ClusterHost:
             access, self._lease, [Put(key, self.incarnation.encode())]
         ):
             msg = (
-                f"another process is the host {self.name!r} of cluster {self.spec.cluster!r} in "
-                "this store: two clusters must not share a name and a store."
+                f"another process already is the host {self.name!r} of cluster "
+                f"{self.spec.cluster!r} in this store. Two clusters must not share both: pass "
+                "another name or another store."
             )
             raise UsageError(msg)
 
@@ -237,7 +243,7 @@ class ClusterHost:
         """End this incarnation: its owner was revoked, or its lease has expired."""
         if self._board.state != "draining":
             loggers.cluster.warning(
-                "Host %s has lost its place in the store: this life of it is over.", self.name
+                "Host %s has lost its place in the store, and starts again.", self.name
             )
         self._board.state = "lost"
         self.ended.set()
@@ -263,7 +269,7 @@ class ClusterHost:
                     )
             except Exception as error:  # noqa: BLE001 -- the store may answer the next time
                 loggers.cluster.warning(
-                    "Host %s could not look around, and will again in %g s: %s",
+                    "Host %s could not inspect the other hosts, and tries again in %g s: %s",
                     self.name,
                     self.spec.limits.sweep_seconds,
                     error,

@@ -72,7 +72,7 @@ class HostLife:
                 )
                 self._tried.set()
                 loggers.cluster.error(
-                    "Host %s could not be up, and tries again in about %.0f s: %s",
+                    "Host %s could not start, and tries again in about %.0f s: %s",
                     self._name,
                     wait,
                     self.board.problem,
@@ -113,7 +113,7 @@ class HostLife:
         except Exception as problem:  # noqa: BLE001 -- logged and retried
             if was_up:
                 loggers.cluster.error(
-                    "Host %s has not ended its life in good order: %s: %s",
+                    "Host %s did not end cleanly: %s: %s",
                     self._name,
                     type(problem).__name__,
                     text_of(problem),
@@ -150,7 +150,8 @@ class HostLife:
         raise HostGone(
             self._name,
             self.board.incarnation,
-            f"host {self._name!r} does not know what {what!r} is",
+            f"host {self._name!r} does not know the command {what!r}, because it runs another "
+            "version of offbook. Update the hosts: call roll()",
         )
 
     async def take(self, client: str, link: str, number: int, data: bytes) -> bytes:

@@ -77,8 +77,8 @@ class Requests:
             host.spawn_task(self._answer(port, request), f"{kind} for client {port.name}")
         else:
             msg = (
-                f"this host does not know what {kind!r} is: it is of an earlier version than its "
-                "client."
+                f"this host does not know the request {kind!r}, because its version of offbook "
+                "is older than its client's. Update the hosts: call roll()."
             )
             port.answer_error(request.id, UsageError(msg))
 

@@ -243,7 +243,10 @@ class HostRuns:
         if what == "clear":
             await session.clear()
             return None
-        msg = f"a session is asked for {what!r}, which this version does not know."
+        msg = (
+            f"this host does not know the session request {what!r}, because its version of "
+            "offbook is older than its client's. Update the hosts: call roll()."
+        )
         raise ResumeError(msg)
 
     def client_left(self, client: str) -> None:

@@ -210,7 +210,7 @@ class Takeover:
         self._looking.pop(host, None)
         if not looking.cancelled() and (problem := looking.exception()) is not None:
             loggers.cluster.warning(
-                "Host %s could not look at host %s, and will again: %s", self._name, host, problem
+                "Host %s could not inspect host %s, and tries again: %s", self._name, host, problem
             )
 
     async def _look_at(self, host: str) -> None:
@@ -232,9 +232,7 @@ class Takeover:
             task.cancel()
         for problem in await asyncio.gather(*looking, return_exceptions=True):
             if isinstance(problem, StoreError):
-                loggers.cluster.warning(
-                    "What a lost host has left could not be looked for: %s", problem
-                )
+                loggers.cluster.warning("The runs of lost hosts could not be listed: %s", problem)
 
     def state(self) -> dict[str, Any]:
         return {"recovered": self.recovered, "orphans": self.orphans, "taken": len(self._at_work)}

@@ -40,8 +40,8 @@ class RayCalls:
         with self._lock:
             if self._running >= _MOST:
                 msg = (
-                    f"{what}: {self._running} calls wait for Ray already. Its head is probably "
-                    "away: runs and links go on without it. Try again later."
+                    f"{what}: {self._running} calls already wait for Ray. Its head node is "
+                    "probably down; runs continue without it. Try again later."
                 )
                 raise ClusterError(msg)
             self._running += 1
@@ -57,8 +57,8 @@ class RayCalls:
             if not limit.expired():
                 raise
             msg = (
-                f"{what}: Ray has not answered within {seconds:g} s. Its head is probably away: "
-                "runs and links go on without it. Try again later."
+                f"{what}: Ray has not answered within {seconds:g} s. Its head node is probably "
+                "down; runs continue without it. Try again later."
             )
             raise ClusterError(msg) from None
 

@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 _REPLACED: Final = "WrongClusterID"
 _NO_CLUSTER: Final = (
-    "there is no Ray cluster to connect to. Set RAY_ADDRESS, or run on one of its nodes; "
-    "`ray start --head` makes one."
+    "there is no Ray cluster to connect to. Set RAY_ADDRESS, or run on one of its nodes; `ray "
+    "start --head` starts one."
 )
 
 
@@ -58,8 +58,8 @@ class RayConnection:
             if ray.is_initialized():
                 if not self._is_own:
                     msg = (
-                        "another Ray cluster has taken the place of the one that this program "
-                        "has connected to. Call ray.shutdown() and ray.init() again."
+                        "this program is connected to a Ray cluster that another one has "
+                        "replaced. Call ray.shutdown() and ray.init() again."
                     )
                     raise ClusterError(msg)
                 # at once: Ray connects by itself when it is called without a connection
@@ -73,7 +73,7 @@ class RayConnection:
         Without a connection, Ray would make one by itself.
         """
         if not ray.is_initialized():
-            raise ClusterError("the connection to Ray is being made again. Try again later.")
+            raise ClusterError("the program is reconnecting to Ray. Try again later.")
         return function()
 
     def _connect(self, ray: Any, *, may_start: bool) -> bool:

@@ -43,7 +43,8 @@ def prepare() -> None:
     if _RECONNECT not in os.environ:
         os.environ[_RECONNECT] = _RECONNECT_SECONDS
         loggers.cluster.info(
-            "%s=%s is set: without it, Ray ends this process when the head is away for a minute.",
+            "%s=%s is set, because otherwise Ray ends this process when the head node is down "
+            "for a minute.",
             _RECONNECT,
             _RECONNECT_SECONDS,
         )
@@ -61,8 +62,8 @@ def check_safety(address: str) -> None:
     ) not in ("", "0")
     if not is_here and not guarded:
         loggers.cluster.warning(
-            "The Ray cluster at %s asks no client who it is: one that reaches its ports can run "
-            "code on every node. Keep it in a network of its own, and set "
-            "RAY_AUTH_MODE=token on all nodes and programs; RAY_USE_TLS=1 encrypts what they say.",
+            "The Ray cluster at %s does not authenticate clients: any client that reaches its "
+            "ports can run code on every node. Put it into a private network, and set "
+            "RAY_AUTH_MODE=token on all nodes and programs. RAY_USE_TLS=1 encrypts the traffic.",
             address,
         )

@@ -69,13 +69,13 @@ class RayTransport:
             return await self._calls.call(what, lambda: ray_connection.ask(ray, function), seconds)
         except ray.exceptions.RayError as error:
             if not (self._is_client and is_replaced(error)):
-                msg = f"{what}: Ray has refused it: {_line(error)}"
+                msg = f"{what}: Ray refused the call: {_line(error)}"
                 raise ClusterError(msg) from error
         await self._calls.call(what, lambda: ray_connection.renew(ray, number))
         try:
             return await self._calls.call(what, lambda: ray_connection.ask(ray, function), seconds)
         except ray.exceptions.RayError as error:
-            msg = f"{what}: Ray has refused it: {_line(error)}"
+            msg = f"{what}: Ray refused the call: {_line(error)}"
             raise ClusterError(msg) from error
 
     def place(self) -> Place:
@@ -135,8 +135,8 @@ class RayTransport:
         wrong = sorted(fixed.keys() & options.keys())
         if wrong:
             msg = (
-                f"Cluster.start(ray_options=...): {', '.join(wrong)} cannot be changed: hosts "
-                "depend on them."
+                f"Cluster.start(ray_options=...): {', '.join(wrong)} cannot be set, because the "
+                "hosts depend on them. Omit them."
             )
             raise UsageError(msg)
         try:
@@ -145,7 +145,10 @@ class RayTransport:
                 lambda: actor_class(self._ray).options(**options, **fixed).remote(host, spec),
             )
         except (TypeError, ValueError) as error:
-            msg = f"Cluster.start(resources=..., ray_options=...): Ray does not take them: {error}"
+            msg = (
+                "Cluster.start(resources=..., ray_options=...): Ray does not accept these "
+                f"options: {error}"
+            )
             raise UsageError(msg) from error
         self._endpoints[host] = RayEndpoint(self._ray, host, self, handle)
 
@@ -180,7 +183,12 @@ class RayEndpoint:
                     what, lambda: ray.get_actor(self.host, NAMESPACE)
                 )
             except ValueError as error:
-                raise HostGone(self.host, None, f"Ray knows no host {self.host!r}") from error
+                raise HostGone(
+                    self.host,
+                    None,
+                    f"Ray has no actor for the host {self.host!r}: it has ended, or belongs to "
+                    "another Ray cluster",
+                ) from error
             except ClusterError as error:
                 raise HostGone(self.host, None, str(error)) from error
             self._handle, self._connection = handle, ray_connection.number

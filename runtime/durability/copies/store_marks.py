@@ -69,8 +69,8 @@ async def refusal(access: StoreAccess, *, takes: bool = True) -> str | None:
         if await _write(access, ENVIRONMENT, said, {"environment": own, "seen": time()}):
             return None
     return (
-        f"{access.store!r}: other processes change the environment of this store all the time. "
-        "See what they do, and try again."
+        f"{access.store!r}: other processes kept changing the hold of this store. Wait until "
+        "they have finished, and try again."
     )
 
 
@@ -115,10 +115,9 @@ def held_text(access: StoreAccess, data: bytes) -> str:
     since = datetime.fromtimestamp(float(said.get("since", 0)), UTC)
     return (
         f"{access.store!r} is held since {since:%Y-%m-%d %H:%M:%S} UTC by "
-        f"{said.get('by', 'somebody')}: "
-        "no run is begun, continued or recovered in it. Look at its runs (offbook runs), "
-        "forget those "
-        "that must not continue (offbook forget ID), then release it: offbook release STORE."
+        f"{said.get('by', 'somebody')}: no run starts, continues or is recovered in it. Inspect "
+        "its runs (offbook runs), forget those that must not continue (offbook forget ID), then "
+        "release it: offbook release STORE."
     )
 
 

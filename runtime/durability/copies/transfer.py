@@ -44,8 +44,8 @@ async def export_store(store: Any, file: IO[bytes], progress: Progress) -> tuple
     """Write all runs and sessions to a file. Returns the numbers of keys and of runs."""
     if await store.get(HELD) is None:
         msg = (
-            f"export: {store!r} is not held, and its runs could continue while they are "
-            "read. Hold it first: offbook hold STORE."
+            f"export: {store!r} must be held during an export, because its runs could change "
+            "while they are read. Hold it first: offbook hold STORE."
         )
         raise UsageError(msg)
     pack = msgpack.Packer(unicode_errors="surrogatepass").pack
@@ -104,10 +104,9 @@ async def import_store(store: Any, file: IO[bytes], progress: Progress) -> tuple
             ", …" if len(conflicts) > _MOST_NAMED else ""
         )
         msg = (
-            f"import: nothing was written, because {store!r} holds something else under "
-            f"{len(conflicts):,} "
-            f"of the keys: {named}. Import into an empty store, or forget these runs and "
-            "sessions there first."
+            f"import: nothing was written, because {store!r} already has different data under "
+            f"{len(conflicts):,} of the keys: {named}. Import into an empty store, or forget "
+            "these runs and sessions there first."
         )
         raise UsageError(msg)
     # The rows come last: a run that a process finds, to continue it, is there as a whole.
@@ -174,7 +173,7 @@ async def _write(
         except WriteRefused as refused:
             msg = (
                 f"import: another process writes to {store!r} at this moment ({key!r}). Hold it "
-                "first, and import again: what is done is left."
+                "first, and import again. Keys that are already imported stay."
             )
             raise StoreError(msg) from refused
         writes, start = [], start + len(part)
@@ -203,12 +202,12 @@ def _read(file: IO[bytes], *, whole: bool = False) -> Iterator[Sequence[Any]]:
     try:
         header = next(parts, None)
         if not isinstance(header, list) or len(header) != 2 or header[0] != _NAME:  # noqa: PLR2004 -- a name and a format
-            msg = "import: this file was not written by offbook export."
+            msg = "import: this file was not written by `offbook export`. Pass a file that was."
             raise UsageError(msg)
         if header[1] != _FORMAT:
             msg = (
-                f"import: the file is of format {header[1]!r}, and this version reads {_FORMAT}. "
-                "Update offbook."
+                f"import: the file has format {header[1]!r}, and this version of offbook reads "
+                f"{_FORMAT}. Update offbook."
             )
             raise UsageError(msg)
         for one in parts:
@@ -218,7 +217,7 @@ def _read(file: IO[bytes], *, whole: bool = False) -> Iterator[Sequence[Any]]:
                 or one[0] not in _SIZES
                 or len(one) != _SIZES[one[0]]
             ):
-                raise ValueError("it holds something else")  # noqa: TRY301 -- wrapped below
+                raise ValueError("it contains an unknown record")  # noqa: TRY301 -- wrapped below
             if whole or one[0] != "end":
                 yield one
     except (ValueError, msgpack.UnpackException) as error:

@@ -42,22 +42,22 @@ class FoundCheckpoint(NamedTuple):
                 f"the last one is save {number} of {run!r}."
             )
             msg = (
-                f"checkpoint {self.name!r}: {now} Nothing was answered. Ask info() or pending() "
-                "what waits now, and answer that."
+                f"checkpoint {self.name!r}: {now} Nothing was answered. Call info() or pending() "
+                "for what waits now, and answer that."
             )
             raise ResumeError(msg, run=run)
 
     def answered(self) -> ResumeError:
         msg = (
-            f"interrupt {self.content['number']} of checkpoint {self.name!r} is already answered. "
-            "Nothing was called. pending() lists what still waits."
+            f"interrupt {self.content['number']} of checkpoint {self.name!r} is already "
+            "answered. No tool was called. pending() lists what still waits."
         )
         return ResumeError(msg, run=self.content["run"])
 
     def at_work(self) -> ResumeError:
         msg = (
-            f"checkpoint {self.name!r} is already answered: another process is continuing it, or "
-            "the run is still running."
+            f"checkpoint {self.name!r} is already answered: another process has resumed it, or "
+            "the run is still running. Call attach() to follow it."
         )
         return ResumeError(msg, run=self.content["run"])
 

@@ -79,7 +79,7 @@ class Segments:
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             msg = (
                 "the part of the history that is stored separately is damaged: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}. Restore the store from a backup"
             )
             raise CheckpointError(msg) from error
 
@@ -93,7 +93,7 @@ class Segments:
             if len(rows) < count:
                 msg = (
                     f"a checkpoint needs {count} messages that are stored separately, but the "
-                    f"store has only {len(rows)}."
+                    f"store has only {len(rows)}. Restore the store from a backup."
                 )
                 raise CheckpointError(msg, run=run_id)
             if lane == STORED_PATHS:

@@ -78,9 +78,9 @@ class SaveSlot:
             self._head_seconds = SAVES_SECONDS
         else:
             loggers.durability.warning(
-                "Checkpoint %r was that of run %s, which waits to be resumed: from now on it "
-                "is that of run %s. resume(%r) continues the former one. "
-                "Give each run a checkpoint_id of its own, or none: then it is the run's id.",
+                "Checkpoint %r belonged to run %s, which waits to be resumed, and now belongs to "
+                "run %s. resume(%r) continues the former run. Pass a different checkpoint_id for "
+                "each run, or omit it: then it is the run's id.",
                 *(self.name, last["run"], run_id, numbered_id(self.name, last["number"])),
             )
 

@@ -178,7 +178,10 @@ class _Connector(aiohttp.TCPConnector):
                         host.rstrip(".") + "." if host.endswith("..") else host, port, traces=traces
                     )
             except TimeoutError as problem:
-                msg = f"The name {host!r} was not looked up within {timeout.sock_connect:g} s."
+                msg = (
+                    f"The name {host!r} was not resolved within {timeout.sock_connect:g} s. "
+                    "Check the base_url and the DNS."
+                )
                 raise aiohttp.ConnectionTimeoutError(msg) from problem
             except OSError as problem:
                 raise aiohttp.ClientConnectorDNSError(req.connection_key, problem) from problem
@@ -357,8 +360,8 @@ class AiohttpTransport:
                 response.sends = sends  # type: ignore[attr-defined]  # it is a `_Response`
                 return response
             loggers.models.info(
-                "A request to %s is sent again: the server had closed the connection, which had "
-                "been kept open.",
+                "A request to %s is sent again, because the server had closed the reused "
+                "connection.",
                 url.host,
             )
 
@@ -387,7 +390,8 @@ class AiohttpTransport:
                 return response
         response.close()
         raise TransportError(
-            "TooManyRedirects", f"The server redirects more than {_MOST_REDIRECTS} times."
+            "TooManyRedirects",
+            f"The server redirects more than {_MOST_REDIRECTS} times. Check the base_url.",
         )
 
     def is_closed(self) -> bool:
@@ -422,8 +426,8 @@ def _clear_frames(problem: BaseException) -> None:
 def _closed_meanwhile() -> TransportError:
     return TransportError(
         "ReadError",
-        "The model's connections were closed, by aclose() or at the end of the loop, before "
-        "the reply had come.",
+        "The model's connections were closed, by aclose() or at the end of the loop, before the "
+        "reply arrived. Await the call before you close the model.",
     )
 
 
@@ -462,7 +466,7 @@ def _redirect_target(response: aiohttp.ClientResponse) -> URL:
     where = location.partition("?")[0].rpartition("@")[2]
     raise TransportError(
         "UnsupportedProtocol",
-        f"The server redirects to {where[:200]!r}, which is no address for HTTP.",
+        f"The server redirects to {where[:200]!r}, which is not an HTTP URL. Check the base_url.",
     )
 
 
@@ -494,17 +498,24 @@ def _as_transport_error(problem: BaseException) -> TransportError | None:
         return TransportError("ConnectError", str(problem))
     if isinstance(problem, aiohttp.ClientHttpProxyError):
         return TransportError(
-            "ProxyError", f"The proxy answered {problem.status} {problem.message}."
+            "ProxyError",
+            f"The proxy answered {problem.status} {problem.message}. Check HTTP_PROXY and "
+            "HTTPS_PROXY.",
         )
     if isinstance(problem, aiohttp.ServerDisconnectedError):
         return TransportError(
-            "RemoteProtocolError", "Server disconnected without sending a response."
+            "RemoteProtocolError",
+            "The server closed the connection without sending a response. Check the "
+            "base_url, or try again.",
         )
     if isinstance(problem, aiohttp.ClientPayloadError):
-        return TransportError("RemoteProtocolError", f"The reply ends early: {_short(problem)}")
+        return TransportError(
+            "RemoteProtocolError", f"The reply ended early: {_short(problem)}. Try again"
+        )
     if isinstance(problem, aiohttp.ClientResponseError | HttpProcessingError):
         return TransportError(
-            "RemoteProtocolError", f"The server's answer is no HTTP: {_short(problem.message)}"
+            "RemoteProtocolError",
+            f"The server's answer is not HTTP: {_short(problem.message)}. Check the base_url",
         )
     if isinstance(problem, aiohttp.ClientError | OSError):
         return TransportError("ReadError", str(problem) or type(problem).__name__)

@@ -48,9 +48,8 @@ class Key:
         key = await self._ask()
         if not isinstance(key, str) or not key:
             msg = (
-                f"{who}: api_key= is a function that returned "
-                f"{type(key).__name__ if not isinstance(key, str) else 'an empty text'}: return "
-                "the key as text."
+                f"{who}: the function api_key= must return the key as a string, got "
+                f"{type(key).__name__ if not isinstance(key, str) else 'an empty string'}."
             )
             raise ModelError(msg, kind="auth")
         headers = {name: value.replace(self.MARK, key) for name, value in target.headers.items()}

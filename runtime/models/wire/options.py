@@ -65,7 +65,7 @@ def check_value(who: str, what: str, value: str, *, is_key: bool) -> None:
         if is_key
         else "Check default_headers=."
     )
-    msg = f"{who}: {what} has {has}, which no header can hold. {advice}"
+    msg = f"{who}: {what} has {has}, which a header cannot contain. {advice}"
     raise ModelError(msg, kind="auth" if is_key else "bad_request")
 
 

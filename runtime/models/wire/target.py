@@ -161,10 +161,12 @@ def check_url(url: str) -> None:
         return
     if parts.scheme and parts.hostname:
         raise TransportError(
-            "UnsupportedProtocol", f"Request URL has an unsupported protocol '{parts.scheme}://'."
+            "UnsupportedProtocol",
+            f"Request URL has an unsupported protocol '{parts.scheme}://'. Check the base_url.",
         )
     raise TransportError(
-        "UnsupportedProtocol", "Request URL is missing an 'http://' or 'https://' protocol."
+        "UnsupportedProtocol",
+        "Request URL is missing an 'http://' or 'https://' protocol. Check the base_url.",
     )
 
 
@@ -173,7 +175,7 @@ def _check_host_and_port(parts: SplitResult) -> None:
         _ = (parts.hostname or "").encode("idna"), parts.port
     except ValueError:  # otherwise the loop would raise it, when it connects
         msg = (
-            "The address must have a host name that can be looked up, and a port of at "
-            "most 65535. Check the base_url."
+            "The address must have a valid host name and a port of at most 65535, got "
+            f"{parts.netloc.rpartition('@')[2][:100]!r}. Check the base_url."
         )
         raise TransportError("UnsupportedProtocol", msg) from None

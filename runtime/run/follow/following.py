@@ -327,8 +327,8 @@ class Following:
             raise self._problem
         if not position:
             msg = (
-                f"run {self._run_id!r} of {self._agent_name!r} is not in the store: it was "
-                "never stored there, or its retention is over."
+                f"run {self._run_id!r} of {self._agent_name!r} is not in the store: it was never "
+                "stored there, or its retention is over. Check the id and the store."
             )
             raise CheckpointNotFound(msg, run=self._run_id)
         msg = (

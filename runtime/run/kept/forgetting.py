@@ -59,7 +59,7 @@ async def forget_run(
     if await access.is_held():  # no process may own a run in a held store
         if await access.holder(open_key(agent, run_id)) is not None:
             msg = (
-                f"forget({run_id!r}): the process of the run has not noticed yet that the "
+                f"forget({run_id!r}): the process that runs it has not noticed yet that the "
                 "store is held. Try again in a minute."
             )
             raise UsageError(msg, run=run_id)
@@ -72,7 +72,10 @@ async def forget_run(
     lease.is_unfinished = True  # If this process crashes now, others find the run as it was.
     if not await leases.take(access, lease):
         if only_failed:
-            msg = f"run {run_id!r} was started again."
+            msg = (
+                f"run {run_id!r} was started again, so it was not deleted. Wait for its end, or "
+                "cancel it."
+            )
             raise RunLost(msg, run=run_id)
         msg = f"forget({run_id!r}): the run is running. Cancel it first, or wait for its end."
         raise UsageError(msg, run=run_id)
@@ -82,7 +85,10 @@ async def forget_run(
             and (ended := await access.get(journal_key(run_id)))
             and status_at_end(ended) == RunStatus.COMPLETED
         ):
-            msg = f"run {run_id!r} was started again, and has completed."
+            msg = (
+                f"run {run_id!r} was started again and has completed, so it was not deleted. "
+                "Call forget() again to delete it."
+            )
             raise RunLost(msg, run=run_id)
         await lease.commit(
             await _removal(access, agent, run_id, checkpoint_id, listed=listed), then="forget"
@@ -138,7 +144,10 @@ async def _removal(
         and await access.row(agent, run_id) is None
         and not [key for key in keys if await access.get(key) is not None or await access.read(key)]
     ):
-        msg = f"forget({run_id!r}): the store has no run with this id of agent {agent!r}."
+        msg = (
+            f"forget({run_id!r}): the store has no run with this id of agent {agent!r}. Check "
+            "the id and the store."
+        )
         raise CheckpointNotFound(msg, run=run_id)
     timers = [
         DropEntry(deadline_key(run_id, number))

@@ -78,7 +78,8 @@ async def read_life(access: StoreAccess, run_id: str) -> KeptLife:
     ended = await access.get(journal_key(run_id))
     if entry is None and not records and not ended:
         msg = (
-            f"the store has no run {run_id!r}: it was never stored there, or its retention is over."
+            f"the store has no run {run_id!r}: it was never stored there, or its retention is "
+            "over. Check the id and the store."
         )
         raise CheckpointNotFound(msg, run=run_id)
     reader = _Reader()
@@ -95,7 +96,7 @@ async def read_life(access: StoreAccess, run_id: str) -> KeptLife:
         ) as error:
             msg = (
                 f"the journal of run {run_id!r} is damaged at record {position}: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}. Restore the store from a backup"
             )
             raise CheckpointError(msg, run=run_id) from error
     events, marks = reader.events, reader.marks
@@ -156,7 +157,7 @@ class _Reader:
 
     def _event(self, lane: str | None, event: AgentEvent, path: Any = None) -> None:
         if not isinstance(event, AgentEvent):
-            raise TypeError("an event is something else")
+            raise TypeError("an event of the journal must be an AgentEvent")
         is_shown = event.seq > self._seq
         self._seq = max(self._seq, event.seq)
         self.events.append(

@@ -109,7 +109,8 @@ async def run_info(access: StoreAccess, run_id: str) -> RunInfo:
         entry = await access.run_entry(run_id)
     if entry is None:
         msg = (
-            f"the store has no run {run_id!r}: it was never stored there, or its retention is over."
+            f"the store has no run {run_id!r}: it was never stored there, or its retention is "
+            "over. Check the id and the store."
         )
         raise CheckpointNotFound(msg, run=run_id)
     return read_entry(entry)

@@ -162,13 +162,13 @@ class Batch:
                 why = f"owner {_text(owner)!r} is not alive"
             case "epoch":
                 why = (
-                    "it is claimed by "
-                    f"{'no owner' if holder is None else f'owner {_text(holder)!r}'} by now"
+                    "its claim now belongs to "
+                    f"{'no owner' if holder is None else f'owner {_text(holder)!r}'}"
                 )
             case "position":
-                why = f"its journal holds {held} records, and not {self.w_afters[place - 1]}"
+                why = f"its journal has {held} records, expected {self.w_afters[place - 1]}"
             case _:
-                why = "its value is another one by now"
+                why = "its value has changed in the meantime"
         return WriteRefused(
             f"nothing was written for {_text(key)!r}: {why}.", reason=word, key=_text(key)
         )

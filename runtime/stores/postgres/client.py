@@ -66,7 +66,7 @@ class BoundedConnection(psycopg.Connection[TupleRow]):
             if psycopg.capabilities.has_cancel_safe():  # otherwise cancelling could hang as well
                 self.cancel_safe(timeout=CANCEL_SECONDS)
         self.pgconn.finish()
-        msg = f"the server sent nothing for {self.patience:g} s"
+        msg = f"the server sent no answer for {self.patience:g} s"
         raise psycopg.OperationalError(msg)
 
 

@@ -49,13 +49,10 @@ def said_of(error: Exception, what: str) -> StoreError:
     known = _entry(error)
     advice = known.advice if known is not None else None
     if isinstance(error, Newer):
-        advice = (
-            "they were made by a newer version of offbook: update this one, or give the store "
-            "another prefix"
-        )
+        advice = "a newer version of offbook created them: update offbook, or pass another prefix="
     elif advice is None and _is(error, "OperationalError"):
         advice = (
-            "see that it runs, and that the dsn names its host and port, a user and the password"
+            "check that it runs, and that the dsn has its host and port, a user and the password"
         )
     said = getattr(getattr(error, "diag", None), "message_primary", None) or str(error)
     text = " ".join(said.split()).rstrip(".") or type(error).__name__

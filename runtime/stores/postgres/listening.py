@@ -98,7 +98,10 @@ class Notifications:
         connection.add_notify_handler(lambda notify: self._told.add(bytes.fromhex(notify.payload)))
         row = connection.execute("SELECT pg_backend_pid()").fetchone()
         if row is None or row[0] != connection.info.backend_pid:
-            msg = "a pooler that shares connections stands before the server, and hands no notifications on"
+            msg = (
+                "the connection goes through a pooler in transaction mode, which does not pass "
+                "notifications on. Connect to PostgreSQL directly, or use session mode"
+            )
             raise ConnectionError(msg)
         connection.execute("SET default_transaction_isolation = 'read committed'")
         found = connection.execute(self._sql["channel"], ()).fetchone()
@@ -141,7 +144,7 @@ class Notifications:
             if connection.execute(self._sql["stay"], (_LASTS, self._listener)).rowcount < len(
                 self._followed
             ):
-                msg = "this process was stopped for so long that the server has forgotten what is watched here"
+                msg = "this process was paused for so long that the server has expired its watches"
                 raise ConnectionError(msg)
             self._again = time.monotonic() + _LASTS / 3
 

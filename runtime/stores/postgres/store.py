@@ -329,8 +329,8 @@ class _Database:
         register(connection)
         if connection.info.server_version < _OLDEST:
             msg = (
-                f"the server is of version {connection.info.server_version / 10_000:.0f}, and "
-                f"version {_OLDEST // 10_000} is the oldest that is supported"
+                f"the server must have version {_OLDEST // 10_000} or newer, got version "
+                f"{connection.info.server_version / 10_000:.0f}. Update PostgreSQL"
             )
             raise Unusable(msg)
         # Quotes in the statements mean the same everywhere; poolers track this setting for each of
@@ -386,7 +386,10 @@ class _Database:
                         connection.execute(statement, ())
             version = self._version(connection)
         if version != VERSION:
-            msg = f"the tables are of version {version}, and this one knows up to {VERSION}"
+            msg = (
+                f"the tables have version {version}, and this version of offbook supports up to "
+                f"{VERSION}"
+            )
             raise Newer(msg)
 
     def _version(self, connection: Connection[TupleRow]) -> int | None:

@@ -42,7 +42,7 @@ def prepare(client: _Client, prefix: bytes) -> None:
     found = client.execute_command("EVAL", _PREPARE, 0, prefix)
     if found != 0:
         msg = (
-            f"its data is of version {found.decode(errors='replace')}, and this one knows up to "
-            f"{LAYOUT}"
+            f"its data has version {found.decode(errors='replace')}, and this version of offbook "
+            f"supports up to {LAYOUT}"
         )
         raise Newer(msg)

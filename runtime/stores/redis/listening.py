@@ -64,7 +64,7 @@ class Subscriptions:
             self._read()
         elif self._pubsub.subscribed:
             if self._is_asked:
-                msg = f"the server sent nothing for {2 * seconds:g} s"
+                msg = f"the server sent no answer for {2 * seconds:g} s"
                 raise ConnectionError(msg)
             self._pubsub.ping()
             self._is_asked = True

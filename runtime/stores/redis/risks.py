@@ -18,14 +18,13 @@ def risks_of(client: _Client) -> list[str]:
     policy = about.get("maxmemory_policy", "noeviction")
     if policy != "noeviction" and about.get("maxmemory", "0") != "0":
         found.append(
-            f"its maxmemory-policy is {policy}: when its memory is full, it throws away "
-            "keys, and runs "
-            "are lost or begun again. Set maxmemory-policy noeviction."
+            f"its maxmemory-policy is {policy}: when its memory is full, it evicts keys, so runs "
+            "are lost or started again. Set maxmemory-policy noeviction."
         )
     if about.get("aof_enabled") == "0" and saves == "":
         found.append(
-            "it keeps nothing on disk (appendonly no, and no save points): a restart loses "
-            "all runs and sessions. Set appendonly yes."
+            "it stores nothing on disk (appendonly no, and no save points): a restart loses all "
+            "runs and sessions. Set appendonly yes."
         )
     return found
 

@@ -232,10 +232,7 @@ class _Server:
         known = _known(error)
         advice = None if known is None else known.advice
         if isinstance(error, Newer):
-            advice = (
-                "it was used by a newer version of offbook: update this one, or give the store "
-                "another prefix"
-            )
+            advice = "a newer version of offbook wrote it: update offbook, or pass another prefix="
         return StoreError(
             f"{self._name}.{operation.name}{key}: "
             f"{str(error) or type(error).__name__}{f' ({advice})' if advice else ''}."

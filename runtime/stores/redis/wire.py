@@ -100,13 +100,13 @@ def refusal(found: Sequence[Any]) -> WriteRefused:
     reason, key, there, wanted = (_text(part) for part in found)
     match reason:
         case "epoch":
-            why = f"it is claimed by {f'owner {there!r}' if there else 'no owner'} by now"
+            why = f"its claim now belongs to {f'owner {there!r}' if there else 'no owner'}"
         case "owner":
             why = f"owner {there!r} is not alive"
         case "position":
             why = f"its journal holds {there} records, and not {wanted}"
         case _:
-            why = "its value is another one by now"
+            why = "its value has changed in the meantime"
     return WriteRefused(f"nothing was written for {key!r}: {why}.", reason=reason, key=key)
 
 

@@ -68,7 +68,7 @@ class FileLooks:
             if times[0] is None or (
                 self._times and self._times[0] is not None and times[0][:2] != self._times[0][:2]
             ):
-                msg = "the file was removed or replaced"
+                msg = "the file of the SQLite store was deleted or replaced"
                 raise FileNotFoundError(msg)
             changed, self._times = times != self._times, times
             if changed or self._is_fresh:

@@ -212,7 +212,7 @@ class Owners:
                 if held is None or not held.claim.owner
                 else f"owner {_name(held.claim.owner)}"
             )
-            raise refused("epoch", key, f"it is claimed by {by} by now")
+            raise refused("epoch", key, f"its claim now belongs to {by}")
         if not self._is_in_time(held.owner):
             raise refused("owner", key, f"owner {_name(owner)} is not alive")
 

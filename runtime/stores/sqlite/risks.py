@@ -20,13 +20,13 @@ def risks_of(path: str) -> list[str]:
     found = []
     if os.stat(path).st_nlink > 1:  # noqa: PTH116 -- a name, as it is everywhere in this package
         found.append(
-            "it has more than one name (hard links): processes that open it by different "
-            "names do not see each other's -wal, and damage it. Leave it one name."
+            "it has more than one name (hard links): processes that open it by different names "
+            "do not see each other's -wal, and damage it. Remove the other names."
         )
     if path in _mount_points():
         found.append(
-            "it is mounted as a single file, so its -wal is not beside it for other "
-            "containers, and is lost with this one. Mount the folder that it is in."
+            "it is mounted as a single file, so other containers do not see its -wal, which is "
+            "lost with this container. Mount its folder instead."
         )
     return found
 

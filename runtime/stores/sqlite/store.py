@@ -125,14 +125,14 @@ class SQLiteStore(DrivenStore):
             )
         except FileExistsError as error:
             msg = (
-                f"{call}: this file already exists, and is not overwritten. Pass another "
-                "name, such as one with the date."
+                f"{call}: this file already exists and is not overwritten. Pass another name, "
+                "such as one with the date."
             )
             raise UsageError(msg) from error
         except Exception as error:
             msg = (
-                f"{call}: {type(error).__name__}: {error}. See that the folder is there, can be "
-                "written, and has room."
+                f"{call}: {type(error).__name__}: {error}. Check that the folder exists, is "
+                "writable and has free space."
             )
             raise StoreError(msg) from error
 
@@ -210,23 +210,22 @@ class _Backend:
     def _why(self, error: Exception) -> str:
         if isinstance(error, Newer):
             return (
-                "it was made by a newer version of offbook: its tables are of version "
-                f"{error.found}, and this one knows up to {error.known}. Update it"
+                f"a newer version of offbook created it: its tables have version {error.found}, "
+                f"and this version supports up to {error.known}. Update offbook"
             )
         if isinstance(error, Mixed):
             return (
-                f"a copy was put in its place while the {self._path}-wal of the former file "
-                "was left, "
-                f"which does not belong to it ({error}). The copy itself is whole: stop "
-                "every process that "
-                "uses it, remove the files that end in -wal and -shm, and start again"
+                f"a copy replaced it, but the {self._path}-wal of the former file, which does "
+                f"not belong to the copy, was left ({error}). The copy itself is intact: stop "
+                "every process that uses it, remove the files that end in -wal and -shm, and "
+                "start again"
             )
         if isinstance(error, Foreign):
-            return "it is a database of some other program: give another path"
+            return "it is a database of another program: pass another path"
         if isinstance(error, Replaced):
             return (
-                f"{error} while it was in use: what is written here may be nowhere. Leave its "
-                "files alone, and make another store to use what is there now"
+                f"{error} while it was in use: writes of this store may be lost. Do not change "
+                "its files, and create another store to use the current file"
             )
         known = named(SQLITE, "SQLITE_CANTOPEN" if isinstance(error, OSError) else _code(error))
         advice = None if known is None else known.advice

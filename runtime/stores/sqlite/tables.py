@@ -148,7 +148,7 @@ class Tables:
                     raise refused(
                         "position",
                         write.key,
-                        f"its journal holds {held} records, and not {write.after}",
+                        f"its journal has {held} records, expected {write.after}",
                     )
             elif write.kind == "expect":
                 is_so = (
@@ -157,9 +157,9 @@ class Tables:
                     else self.get(write.key) == write.value
                 )
                 if not is_so:
-                    raise refused("value", write.key, "its value is another one by now")
+                    raise refused("value", write.key, "its value has changed in the meantime")
             elif write.kind == "expect_entry" and not self.entries.is_expected(write):
-                raise refused("value", write.key, "the row of that run is another one by now")
+                raise refused("value", write.key, "the row of that run has changed in the meantime")
 
     def write(self, writes: Sequence[EncodedWrite]) -> None:
         """Do the writes, in their order, once they have been checked."""

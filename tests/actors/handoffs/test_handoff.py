@@ -248,8 +248,8 @@ def test_a_callback_without_input_takes_the_context_alone(callback, count):
         chat("B"),
         on_handoff=callback,
         match=(
-            f"handoff('B'): on_handoff has {count} parameters; without an input_type it is "
-            "called as on_handoff(context)."
+            "handoff('B'): without an input_type, on_handoff must have the form "
+            f"on_handoff(context), but it has {count} parameters."
         ),
     )
 
@@ -260,7 +260,7 @@ def test_a_callback_with_input_takes_both(callback):
         chat("B"),
         on_handoff=callback,
         input_type=Reason,
-        match="with an input_type it is called as on_handoff(context, input).",
+        match="with an input_type, on_handoff must have the form on_handoff(context, input), but it has",
     )
 
 

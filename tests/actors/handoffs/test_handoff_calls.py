@@ -180,9 +180,7 @@ def test_one_that_is_not_enabled_is_unknown():
 
 def test_it_needs_a_target_that_is_always_the_same():
     made = Handoff("ask", "", {}, lambda context, arguments: None, "B", mode="call")
-    with pytest.raises(
-        UsageError, match="the handoff ask with mode='call' needs a target that is always the same"
-    ):
+    with pytest.raises(UsageError, match="the handoff ask with mode='call' needs a fixed target"):
         Runner(chat("A", handoffs=[made]))
 
 

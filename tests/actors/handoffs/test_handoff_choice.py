@@ -119,8 +119,7 @@ def test_they_are_asked_at_once_and_the_first_that_raises_ends_the_others(run):
         assert isinstance(result.error, HandoffError)
         assert isinstance(result.error.__cause__, ValueError)
         assert str(result.error) == (
-            "whether the handoff transfer_to_c is enabled could not be found out: "
-            "ValueError: no idea"
+            "is_enabled of the handoff transfer_to_c raised ValueError: no idea"
         )
         assert ended == ["A"]
 

@@ -203,11 +203,11 @@ def test_plain_dicts_are_items():
         (3, "Return Items, dicts with a role or a type, or Messages"),
         ({"type": "message", "content": "x"}, "a message needs a role"),
         ({"role": "tool", "content": "x"}, "a message needs a role"),
-        ({"role": "user", "content": 3}, "neither a text nor a list of parts"),
-        ({"type": "function_call", "call_id": "x"}, "a function_call needs a name"),
+        ({"role": "user", "content": 3}, "its content must be a string or a list of parts"),
+        ({"type": "function_call", "call_id": "x"}, "a function_call must have a name"),
         (
             {"type": "function_call", "call_id": "x", "name": "n", "arguments": {"a": 1}},
-            "arguments as a text of JSON",
+            "arguments as a JSON string",
         ),
         (
             {"role": "assistant", "tool_calls": [{}]},
@@ -469,7 +469,10 @@ def test_compose(run):
         made = await compose(remove_all_tools, shout, keep_last(1))(data_of())
         assert text_of(whole(made)) == ["assistant it is x", "assistant over to B"]
         assert await compose()(made) is made
-        with pytest.raises(UsageError, match="compose: the filter 'forgets' returned None"):
+        with pytest.raises(
+            UsageError,
+            match="compose: the filter 'forgets' must return a HandoffInputData, got None",
+        ):
             await compose(shout, forgets)(data_of())
 
     run(story())

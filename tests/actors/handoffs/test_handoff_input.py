@@ -136,7 +136,7 @@ def test_what_a_filter_returns_is_checked():
         raise KeyError("x")
 
     for wrong, why in [
-        (drop, "returned None"),
+        (drop, "must return a HandoffInputData, got None"),
         (odd, "returned 3 among its items"),
         (broken, "raised KeyError"),
     ]:

@@ -168,7 +168,7 @@ def test_a_client_of_a_served_agent_is_told_what_the_agent_says_and_nothing_of_i
                 RuntimeError,
             )
         assert "hunter" not in str(failed.value)
-        assert "The log of the server says why" in str(failed.value)
+        assert "The log of the server has the reason" in str(failed.value)
 
     run(main())
 

@@ -61,7 +61,7 @@ def test_case_32_a_call_waits_for_approval_while_audio_flows(run):
             # The first answer counts.
             await at.session.approve_tool_call("a", arguments={"amount": 999})
             await at.heard.until_shown("agent_end", 2)
-            with pytest.raises(UsageError, match="no approval was asked"):
+            with pytest.raises(UsageError, match="does not wait for an approval"):
                 await at.session.approve_tool_call("x")
             await at.ask("again")
             await at.heard.until_shown("tool_approval_required", 2)

@@ -42,7 +42,7 @@ def test_g22_an_answer_is_for_the_call_that_was_shown_and_for_no_other(run):
             await at.ask("again")
             await at.heard.until_shown("tool_approval_required", 2)
             await at.session.approve_tool_call("a")  # the second yes to the first call
-            with pytest.raises(UsageError, match="no approval was asked"):
+            with pytest.raises(UsageError, match="does not wait for an approval"):
                 await at.session.approve_tool_call("c")
             await at.session.reject_tool_call("b")
             await at.heard.until_shown("tool_end", 2)

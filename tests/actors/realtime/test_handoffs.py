@@ -146,7 +146,7 @@ def _failing(context, agent):
                 )
             ),
             "{}",
-            "same name",
+            "named 'same'",
         ),
         (realtime_handoff(RealtimeAgent("b", _failing)), "{}", "no instructions"),
     ],

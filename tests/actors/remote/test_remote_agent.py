@@ -354,7 +354,7 @@ def test_a_name_is_made_of_the_address_if_none_is_given():
 def test_a_run_without_a_message_says_so(run, server):
     async def main():
         result = await Runner(remote(server)).run([])
-        assert "is given no message that it could send" in str(result.error)
+        assert "has no message to send to the remote agent" in str(result.error)
 
     run(main())
 

@@ -187,8 +187,8 @@ def test_an_answer_that_cannot_travel_is_refused_and_nothing_is_sent(run):
         await runner.query("go", checkpoint_id="c")
         result = await runner.resume("c", data=2**60)
         assert (
-            "agent 'Remote': the answer cannot be sent: data is 1152921504606846976: numbers "
-            "of more than 53 bits" in str(result.error)
+            "agent 'Remote': the answer cannot be sent to the remote agent: data is "
+            "1152921504606846976: clients round numbers of more than 53 bits" in str(result.error)
         )
         assert agent.told == []
 
@@ -291,7 +291,7 @@ def test_a_server_of_version_0_3_asks_and_is_answered(run):
 def test_a_question_that_no_checkpoint_should_hold_is_refused_and_the_task_canceled(run):
     async def main(server):
         result = await Runner(remote(server), store=MemoryStore()).query("go")
-        assert "asks something in more than 1,000,000 letters" in str(result.error)
+        assert "asks a question of more than 1,000,000 characters" in str(result.error)
         assert len(server.canceled) == 1
 
     with SdkServer(Asks(text("x" * 1_100_000))) as server:

@@ -344,6 +344,6 @@ def test_g22_a_policy_that_forgets_to_return_asks_the_person(run, caplog):
         )
         result = await Runner(agent, store=MemoryStore()).query("q")
         assert (result.status, made) == ("interrupted", [])
-        assert "it returned None: return True or False" in caplog.text
+        assert "it must return True or False, got None" in caplog.text
 
     run(main())

@@ -67,16 +67,16 @@ def test_a_tool_by_hand_with_a_json_schema(run):
     assert isinstance(seen[0], Context)
     assert (
         said(run, made, '{"b": 1}')
-        == "arguments of mine are not valid: a: field required; no such argument: b (there are: a)"
+        == "arguments of mine are not valid: a: field required; unknown argument: b (known: a)"
     )
-    assert "not JSON" in said(run, made, "{")
+    assert "not valid JSON" in said(run, made, "{")
     assert "must be a JSON object" in said(run, made, "3")
 
 
 def test_a_tool_by_hand_without_parameters_takes_none(run):
     made = Tool(name="mine", call=lambda context, arguments: arguments)
     assert invoke(run, made) == {}
-    assert "there are: none" in said(run, made, '{"a": 1}')
+    assert "known: none" in said(run, made, '{"a": 1}')
     assert made.spec.parameters == {
         "type": "object",
         "properties": {},

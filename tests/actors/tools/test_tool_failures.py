@@ -186,7 +186,7 @@ def test_what_cannot_be_shown_to_a_model_is_an_error_of_the_tool(mode):
 
     result, _ = play([ToolCalls(bad={}), "ok"], [bad], on_tool_error=mode)
     text = results(result.events)[0][1] if mode == "report" else str(result.error)
-    assert "cannot be JSON" in text
+    assert "JSON cannot represent" in text
     assert "\n" not in text
     assert result.status == ("completed" if mode == "report" else "failed")
     if mode == "raise":
@@ -263,7 +263,7 @@ def test_an_async_tool_that_takes_too_long_is_ended(run, mode):
         [ToolCalls(("slow", {}), ("echo", {"text": "x"})), "ok"], [slow, echo], on_tool_error=mode
     )
     assert ended == ["really"]
-    text = "tool slow took longer than 0.02 s, and was ended"
+    text = "tool slow took longer than its timeout of 0.02 s, and was cancelled"
     if mode == "report":
         assert ("slow", text) in results(result.events)
         assert result.status == "completed"
@@ -288,8 +288,8 @@ def test_a_plain_tool_that_takes_too_long_is_not_waited_for():
         result, model = play([ToolCalls(slow={}), "ok"], [slow])
         assert not ended.is_set()
         told = (
-            "tool slow may still be at work, or may have been done: it was not waited for after "
-            "0.02 s"
+            "tool slow timed out after 0.02 s. Its thread cannot be stopped: it may still be "
+            "running, or may have completed. Check its effect before you call it again"
         )
         assert results_told(model) == [("slow", told)]
         assert result.status == "completed"

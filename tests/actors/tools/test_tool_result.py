@@ -78,7 +78,8 @@ def circle():
 )
 def test_what_cannot_be_json_is_refused_with_its_type(value):
     with pytest.raises(
-        ToolError, match=f"the tool returned a {type(value).__qualname__} which cannot be JSON"
+        ToolError,
+        match=f"the tool returned a {type(value).__qualname__} which JSON cannot represent",
     ) as caught:
         tool_content(value)
     assert "\n" not in str(caught.value)

@@ -63,11 +63,11 @@ def test_a_timeout_is_by_the_systems_clock(run, until, kind):
     text = run(main())
     if kind == "def":
         assert text == (
-            "tool slow_def may still be at work, or may have been done: it was not waited "
-            "for after 30 s"
+            "tool slow_def timed out after 30 s. Its thread cannot be stopped: it may still be "
+            "running, or may have completed. Check its effect before you call it again"
         )
     else:
-        assert text == "tool slow_async took longer than 30 s, and was ended"
+        assert text == "tool slow_async took longer than its timeout of 30 s, and was cancelled"
 
 
 def test_a_timeout_counts_from_when_the_function_begins_and_not_while_it_waits_for_a_thread(
@@ -117,7 +117,8 @@ def test_an_async_tool_whose_own_thread_is_left_at_work_does_not_claim_to_have_b
             return result
 
     assert told(run(main())) == [
-        "tool mixed may still be at work, or may have been done: it was not waited for after 30 s"
+        "tool mixed timed out after 30 s. Its thread cannot be stopped: it may still be running, "
+        "or may have completed. Check its effect before you call it again"
     ]
 
 
@@ -216,7 +217,7 @@ def test_a_call_that_may_still_be_at_work_is_tried_again_only_if_asked_for(run, 
             let_go.set()
             return text
 
-    assert "may still be at work" in run(main())
+    assert "may still be running" in run(main())
     assert len(paid) == (3 if asked else 1)
 
 

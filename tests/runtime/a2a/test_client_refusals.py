@@ -85,7 +85,7 @@ def test_a_server_of_another_version_is_said_to_be_one(run, version):
     refused(
         run,
         answer,
-        f"speaks version {version} of Agent2Agent; versions 1.0, 0.3 and 0.2 are spoken here",
+        f"must support version 1.0, 0.3 or 0.2 of Agent2Agent, but its card lists {version}",
         A2AProtocolError,
     )
 
@@ -103,14 +103,20 @@ def test_a_server_of_version_0_1_is_said_to_be_one_by_its_old_card(run):
             },
         )
 
-    refused(run, answer, "speaks version 0.1.0 of Agent2Agent", A2AProtocolError)
+    refused(run, answer, "its card lists 0.1.0", A2AProtocolError)
 
 
 def test_a_transport_that_the_card_does_not_name_is_refused(run):
     async def answer(path, _body, writer):
         await send_json(writer, json_card(writer))
 
-    refused(run, answer, "speaks JSONRPC, and not HTTP\\+JSON", UsageError, transport="HTTP+JSON")
+    refused(
+        run,
+        answer,
+        "must support HTTP\\+JSON, but its card lists JSONRPC",
+        UsageError,
+        transport="HTTP+JSON",
+    )
 
 
 def test_a_redirect_is_not_followed(run):
@@ -120,7 +126,7 @@ def test_a_redirect_is_not_followed(run):
     refused(
         run,
         answer,
-        "redirects to 'http://127.0.0.1:1/elsewhere', which is not followed",
+        "redirects to 'http://127.0.0.1:1/elsewhere', and redirects are not followed",
         A2AProtocolError,
     )
 

@@ -176,7 +176,7 @@ def test_artifacts_of_a_hundred_megabytes_are_not_kept(run):
             agent = RemoteAgent(server.url, name="Remote", limits=ClientLimits(content=5_000_000))
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             result = await Runner(agent).query("go")
-            assert "the remote agent 'Remote' makes artifacts of more than 5,000,000 bytes" in str(
+            assert "the remote agent 'Remote' sends artifacts of more than 5,000,000 bytes" in str(
                 result.error
             )
             assert seen == ["canceled"]
@@ -227,7 +227,7 @@ def test_more_artifacts_than_are_allowed_end_it(run):
         async with RawServer(serving(play)) as server:
             agent = RemoteAgent(server.url, name="Remote", limits=ClientLimits(artifacts=10))
             result = await Runner(agent).query("go")
-            assert "makes more than 10 artifacts" in str(result.error)
+            assert "sends more than 10 artifacts" in str(result.error)
             await agent.aclose()
 
     run(main())
@@ -255,9 +255,9 @@ def test_another_task_in_the_stream_ends_it(run):
         await writer.drain()
         await asyncio.Event().wait()
 
-    assert ends_with(run, play, "speaks of the task 'another', where 't' was asked for") == [
-        "canceled"
-    ]
+    assert ends_with(
+        run, play, "sent an event of the task 'another', but the request was about 't'"
+    ) == ["canceled"]
 
 
 def test_a_task_without_an_id_is_none(run):
@@ -265,7 +265,7 @@ def test_a_task_without_an_id_is_none(run):
         writer.write(HEAD + line(task(task_id="")))
         await writer.drain()
 
-    assert ends_with(run, play, "speaks of the task ''") == []
+    assert ends_with(run, play, "sent an event of the task ''") == []
 
 
 def test_a_message_in_the_stream_of_a_task_ends_it(run):
@@ -278,7 +278,7 @@ def test_a_message_in_the_stream_of_a_task_ends_it(run):
         await writer.drain()
         await asyncio.Event().wait()
 
-    ends_with(run, play, "sends a message in the stream of a task")
+    ends_with(run, play, "sent a message in the stream of a task")
 
 
 @pytest.mark.parametrize(
@@ -352,14 +352,16 @@ def test_an_answer_that_is_compressed_is_not_unpacked(run):
         )
         await writer.drain()
 
-    ends_with(run, play, "sends a compressed answer, though it was asked for a plain one")
+    ends_with(run, play, "sent a compressed response, although the request does not accept one")
 
 
 def test_a_redirect_is_not_followed_with_what_was_said(run):
     async def play(writer):
         await send_json(writer, {}, 307, Location="http://127.0.0.1:1/elsewhere")
 
-    ends_with(run, play, "redirects to 'http://127.0.0.1:1/elsewhere', which is not followed")
+    ends_with(
+        run, play, "redirects to 'http://127.0.0.1:1/elsewhere', and redirects are not followed"
+    )
 
 
 def test_what_a_stranger_says_is_shown_as_one_line(run):
@@ -375,7 +377,7 @@ def test_what_a_stranger_says_is_shown_as_one_line(run):
 
     async def main():
         async with RawServer(serving(play)) as server, A2AClient(server.url) as client:
-            with pytest.raises(A2AError, match=r"refuses: a b \[31mzzz") as caught:
+            with pytest.raises(A2AError, match=r"refused the request: a b \[31mzzz") as caught:
                 _ = [event async for event in client.stream("go")]
             assert len(str(caught.value)) < 700
             assert str(caught.value).isprintable()
@@ -391,7 +393,7 @@ def test_a_connection_that_breaks_off_before_an_answer_is_an_error(run):
     async def play(writer):
         writer.close()
 
-    ends_with(run, play, "broke off", A2AConnectionError)
+    ends_with(run, play, "broke the connection", A2AConnectionError)
 
 
 def test_a_failure_in_many_lines_is_shown_in_one(run):

@@ -111,10 +111,13 @@ def test_whole_numbers_stay_whole_and_fractions_stay_fractions():
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({"id": 2**53 + 1}, "data.id is 9007199254740993: numbers of more than 53 bits"),
-        ([float("nan")], r"data\[0\] is nan, a number that JSON does not have"),
+        (
+            {"id": 2**53 + 1},
+            "data.id is 9007199254740993: clients round numbers of more than 53 bits",
+        ),
+        ([float("nan")], r"data\[0\] is nan, which JSON cannot represent"),
         ({"a": {"b": float("inf")}}, "data.a.b is inf"),
-        ({1: 2}, "data has the key 1"),
+        ({1: 2}, "data must have strings as keys, as in JSON, got the key 1"),
         (object(), "data must be JSON data .*, got a object"),
         ({"raw": b"1"}, "data.raw must be JSON data .*, got a bytes"),
     ],
@@ -192,7 +195,7 @@ def test_a_reply_takes_a_text_and_a_message_of_ours():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: ArtifactUpdate("", "x"), "needs a name"),
+        (lambda: ArtifactUpdate("", "x"), "name must not be empty"),
         (lambda: ArtifactUpdate("n", [1]), "a part must be .*, got 1"),
         (lambda: FilePart(), "either url= or data="),
         (lambda: FilePart(data="text"), "must be bytes"),

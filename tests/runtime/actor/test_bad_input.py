@@ -268,7 +268,7 @@ def test_a_system_cannot_be_left_on_another_loop(run, says):
             def leave_elsewhere():
                 with pytest.raises(UsageError) as caught:
                     asyncio.run(system.stop())
-                says(caught, "'mine'", "another event loop", "there")
+                says(caught, "'mine'", "another event loop", "on that loop")
 
             await asyncio.to_thread(leave_elsewhere)
             assert system.is_running
@@ -296,15 +296,21 @@ def test_what_does_not_run_cannot_be_drained(run, says):
             ("ActorSystem", "worker_threads must be 1 or more", "got 0"),
         ),
         (lambda: ActorSystem(mailbox_capacity=0), ("capacity must be 1 or more", "got 0")),
-        (lambda: ActorSystem(slow_handler=-1), ("ActorSystem", "slow_handler=-1", "seconds")),
+        (
+            lambda: ActorSystem(slow_handler=-1),
+            ("ActorSystem", "slow_handler must be", "got -1", "seconds"),
+        ),
         (
             lambda: ActorSystem(slow_handler=math.nan),
-            ("ActorSystem", "slow_handler=nan", "seconds"),
+            ("ActorSystem", "slow_handler must be", "got nan", "seconds"),
         ),
-        (lambda: ActorSystem(stop_timeout=-1), ("ActorSystem", "stop_timeout=-1", "seconds")),
+        (
+            lambda: ActorSystem(stop_timeout=-1),
+            ("ActorSystem", "stop_timeout must be", "got -1", "seconds"),
+        ),
         (
             lambda: ActorSystem(stop_timeout=math.nan),
-            ("ActorSystem", "stop_timeout=nan", "seconds"),
+            ("ActorSystem", "stop_timeout must be", "got nan", "seconds"),
         ),
         (lambda: MailboxSettings(0), ("MailboxSettings", "capacity must be 1 or more", "got 0")),
         (lambda: MailboxSettings(-5), ("MailboxSettings", "capacity must be 1 or more", "got -5")),

@@ -111,7 +111,7 @@ def test_an_exception_is_given_as_itself_or_as_exc_info_or_is_the_one_being_hand
 
 def test_no_exception_at_all_is_a_usage_error():
     future = ActorFuture()
-    with pytest.raises(UsageError, match="no exception"):
+    with pytest.raises(UsageError, match="Pass the exception"):
         future.set_exception()
     assert not future.done()
 

@@ -276,7 +276,7 @@ def test_a_decision_that_is_none_stops_the_child_and_fails_the_parent_with_a_wor
 
     run(main())
     assert len(errors()) == 2
-    assert "Parent.on_child_failure() returned" in errors()[1]
+    assert "Parent.on_child_failure() must return" in errors()[1]
     assert repr(nonsense) in errors()[1]
     for directive in Directive.__args__:
         assert directive.__name__ in errors()[1]

@@ -240,7 +240,7 @@ def test_a_handler_that_goes_on_while_its_actor_stops_is_refused_children(run, k
     class Slow(kind):
         async def on_receive(self, message):
             await gate.wait()
-            with pytest.raises(ActorDeadError, match="takes no new child"):
+            with pytest.raises(ActorDeadError, match="accepts no new child"):
                 self.spawn(of(kind), [])
             return "refused"
 

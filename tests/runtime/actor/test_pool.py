@@ -133,7 +133,7 @@ def test_one_that_is_not_replaced_is_given_nothing_more(run, kind):
             pool.members[1].tell("fail")
             await pool.members[1].wait_stopped()
             assert not pool.is_alive()
-            with pytest.raises(ActorDeadError, match="none of its actors lives"):
+            with pytest.raises(ActorDeadError, match="all its actors have ended"):
                 await pool.request("?")
 
     run(main())

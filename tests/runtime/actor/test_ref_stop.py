@@ -140,7 +140,7 @@ def test_stop_overtakes_what_is_queued_and_answers_it(run, kind, gate):
             with pytest.raises(ActorDeadError, match="has stopped"):
                 ref.tell("late")
             for waiting in (*queued, future):
-                with pytest.raises(ActorDeadError, match="before it came to the message") as caught:
+                with pytest.raises(ActorDeadError, match="before it handled the message") as caught:
                     await waiting
                 assert caught.value.actor == "held"
             assert not request.done(), "the handler under way is let be"

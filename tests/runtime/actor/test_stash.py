@@ -127,7 +127,7 @@ def test_it_comes_before_what_waits_and_needs_no_room(run, door):
 def test_there_is_a_bound_and_one_too_many_is_an_error(run, door):
     async def story(ref):
         waiting = [ref.ask(message, block=False) for message in "abc"]
-        with pytest.raises(MailboxFull, match=r"3 messages aside.*stash_capacity"):
+        with pytest.raises(MailboxFull, match=r"stashed 3 messages.*stash_capacity"):
             await ref.request("d")
         await ref.request("open")
         assert await asyncio.gather(*waiting) == ["done a", "done b", "done c"]
@@ -212,7 +212,7 @@ def test_it_is_of_no_use_outside_of_a_handler(run, kind):
             system.spawn(Watching)
             error = (await reason).error
             assert isinstance(error, UsageError)
-            assert "call it in a handler" in str(error)
+            assert "Call it in a handler" in str(error)
 
     run(main())
 

@@ -82,8 +82,8 @@ def test_jitter_moves_a_delay_by_no_more_than_its_share(backoff, attempt, chance
 @pytest.mark.parametrize(
     ("settings", "setting", "advice"),
     [
-        ({"initial": -0.1}, "initial=-0.1", "must not be negative"),
-        ({"maximum": -1}, "maximum=-1", "must not be negative"),
+        ({"initial": -0.1}, "initial=-0.1", "0 or more"),
+        ({"maximum": -1}, "maximum=-1", "0 or more"),
         ({"factor": 0.5}, "factor must be", "1 or more"),
         ({"factor": -2}, "factor must be", "1 or more"),
         ({"jitter": -0.1}, "jitter must be", "from 0 to 1"),
@@ -109,10 +109,10 @@ def test_a_backoff_that_makes_no_sense_is_refused(settings, setting, advice):
 @pytest.mark.parametrize(
     ("settings", "setting", "advice"),
     [
-        ({"max_restarts": -1}, "max_restarts=-1", "must not be negative"),
-        ({"within": 0}, "within=0", "more than 0"),
-        ({"within": -5.0}, "within=-5.0", "more than 0"),
-        ({"within": math.nan}, "within=nan", "more than 0"),
+        ({"max_restarts": -1}, "max_restarts must be", "0 or more, got -1"),
+        ({"within": 0}, "within must be", "above 0, got 0"),
+        ({"within": -5.0}, "within must be", "above 0, got -5.0"),
+        ({"within": math.nan}, "within must be", "above 0, got nan"),
         ({"backoff": 0.5}, "backoff must be a Backoff", "got 0.5"),
         ({"backoff": None}, "backoff must be a Backoff", "got None"),
     ],

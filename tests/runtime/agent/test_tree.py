@@ -142,7 +142,7 @@ def test_one_agent_in_place_of_a_list(actor):
 
 @pytest.mark.parametrize("name", ["", None, 5])
 def test_an_agent_without_a_name(actor, name):
-    with pytest.raises(UsageError, match="needs a name"):
+    with pytest.raises(UsageError, match="name must be a non-empty string"):
         actor(name)
 
 

@@ -29,7 +29,10 @@ def test_a_store_that_is_held_can_be_looked_at_and_begins_nothing(command):
 
     assert command("release", "runs.db").stdout == "runs.db is released\n"
     again = command("release", "runs.db")
-    assert (again.exit_code, again.stderr) == (1, "offbook: runs.db is not held.\n")
+    assert (again.exit_code, again.stderr) == (
+        1,
+        "offbook: runs.db is not held, so there is nothing to release.\n",
+    )
     assert command("run", "clerks.py", "hello", "--store", "runs.db").exit_code == 0
 
 
@@ -67,10 +70,10 @@ def test_a_file_is_backed_up_and_not_written_over(command, tmp_path):
     assert command("runs", "--store", "copy.db").stdout.startswith(waits)
     again = command("backup", "runs.db", "copy.db")
     assert again.exit_code == 1
-    assert "already exists, and is not overwritten" in again.stderr
+    assert "already exists and is not overwritten" in again.stderr
     server = command("backup", "redis://127.0.0.1:1/0", "copy2.db")
     assert server.exit_code == 1
-    assert "back up a store on a server with the tools of that server" in server.stderr
+    assert "copies SQLite files only" in server.stderr
 
 
 def test_runs_are_exported_and_imported(command):
@@ -96,7 +99,7 @@ def test_runs_are_exported_and_imported(command):
         "So: booked Paris."
         in command("resume", what, "clerks.py", "--store", "other.db", "--yes").stdout
     )
-    assert "holds something else" in command("import", "other.db", "runs.export").stderr
+    assert "already has different data" in command("import", "other.db", "runs.export").stderr
 
 
 def test_a_store_that_is_encrypted_is_read_with_its_keys(command, monkeypatch):

@@ -84,7 +84,7 @@ def test_g22_yes_names_the_call_that_was_seen(bank, tmp_path):
     for approves in (["--yes"], ["--data", "yes"]):
         refused = bank(calls, "resume", run, "bank.py", *kept, *approves)
         assert (refused.exit_code, len(refused.stderr.splitlines())) == (1, 1)
-        assert "must name the call that you have seen" in refused.stderr
+        assert "must name a call that you have inspected" in refused.stderr
     assert paid(tmp_path) == []
     # It waits for the next one.
     assert bank(calls, "resume", shown, "bank.py", *kept, "--yes").exit_code == 3

@@ -103,17 +103,17 @@ def test_only_classes_of_actors_that_the_cluster_lets_in_are_spawned(within):
     async def story():
         async with cluster_of(1) as (cluster, _):
             for name, what in (
-                ("subprocess:Popen", "lets in only names"),
-                (f"{SHOP}:Shop", "no class of actors"),
+                ("subprocess:Popen", "accepts only names"),
+                (f"{SHOP}:Shop", "the name must be that of an actor class"),
                 (f"{SHOP}:Nothing", "has no 'Nothing'"),
                 ("tests.no_such:Thing", "cannot import"),
                 ("Counter", "module:attribute"),
             ):
                 with pytest.raises(UsageError, match=what):
                     await cluster.spawn(name)
-            with pytest.raises(UsageError, match="goes to another process"):
+            with pytest.raises(UsageError, match="can be sent to another process"):
                 await cluster.spawn(f"{SHOP}:Counter", object())
-            with pytest.raises(UsageError, match="has the hosts"):
+            with pytest.raises(UsageError, match="host must be one of"):
                 await cluster.spawn(f"{SHOP}:Counter", host="shop/9")
 
     within(story())

@@ -120,9 +120,9 @@ def test_a_cluster_that_is_there_is_connected_to_and_left_as_it_is(within):
 def test_what_a_factory_must_not_be_is_said_at_start_and_no_host_is_left(within):
     cases = {
         "host_x": "has no 'host_x'",
-        "NO_FUNCTION": "that is a int",
-        "no_runner": "it yields a Message",
-        "without_store": "its Runner has no store",
+        "NO_FUNCTION": "got a int",
+        "no_runner": "must yield a Runner, but yields a Message",
+        "without_store": "its Runner must have a store",
         "in_memory": "MemoryStore is in one process",
         "of_another_system": "the Runner must use the system",
     }
@@ -297,7 +297,7 @@ def test_the_hosts_of_a_node_are_drained_together_and_replaced_on_others(within,
             assert await cluster.drain(node="no such node", replace=True) == {}
             report = await cluster.drain(node="leaving", replace=True)
             texts = await asyncio.gather(*reading)
-            with pytest.raises(UsageError, match="name the host or the node"):
+            with pytest.raises(UsageError, match="needs host= or node="):
                 await cluster.drain(replace=True)
             with pytest.raises(UsageError, match="Pass one of them"):
                 await cluster.drain("shop/1", node="leaving")

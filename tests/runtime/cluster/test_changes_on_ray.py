@@ -82,6 +82,6 @@ def test_g18_calls_are_bounded_and_runs_go_on_while_the_head_of_ray_is_away(tmp_
     (found,) = told(tmp_path, ["headless"], 120)["headless"]
     assert found["run"] == found["after"] == "completed"
     assert found["up"] == ["up", "up"]
-    assert "Its head is probably away" in found["scale"]
+    assert "Its head node is probably down" in found["scale"]
     assert found["resolved_within"] < 2
     assert found["stats_within"] < 15

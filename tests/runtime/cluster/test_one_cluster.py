@@ -144,7 +144,9 @@ def test_what_a_host_needs_is_recorded_for_programs_that_scale_later(within):
     "name", [f"{SHOP}:os._exit", f"{SHOP}:os", f"{SHOP}:Path", f"{SHOP}:asyncio.sleep"]
 )
 def test_what_a_module_that_is_let_in_has_imported_is_not_let_in_with_it(name):
-    with pytest.raises(UsageError, match="is not of the modules that this cluster lets in"):
+    with pytest.raises(
+        UsageError, match="is defined outside the modules that this cluster accepts"
+    ):
         load_allowed(name, ("tests.",), "spawn")
     assert load_allowed(f"{SHOP}:Counter", ("tests.",), "spawn").__name__ == "Counter"
 

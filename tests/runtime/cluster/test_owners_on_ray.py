@@ -63,7 +63,7 @@ def test_two_hundred_clients_are_served_and_one_over_the_limit_is_told(told):
     found = told["clients"]
     assert found["texts"] == {"done: 1 hi": 200}
     assert found["again"] == {"done: 1 hi": 201}
-    assert "has 202 clients, as many as it may" in found["refused"]
+    assert "has 202 clients, which is its limit" in found["refused"]
     assert found["seconds"] < 15
 
 

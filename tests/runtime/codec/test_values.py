@@ -210,7 +210,7 @@ def test_what_an_instance_has_lost_is_refused(says):
         (price, "Price.note is not set"),
         (Order([below]), "Order.lines[0].number is not set"),
         (unseen, "'_seen'"),
-        (tuple.__new__(Pair, (1, 2, 3)), "more or fewer values than fields"),
+        (tuple.__new__(Pair, (1, 2, 3)), "must have one value for each field"),
     ]:
         with pytest.raises(CheckpointError) as caught:
             pack(value)

@@ -181,7 +181,7 @@ def test_of_two_that_answer_at_once_one_is_refused_and_both_are_noted(run):
         ({"kind": "shrug"}, "kind must be one of approve, deny, text, json, got 'shrug'"),
         ({"kind": "approve", "arguments": [1]}, "must be a JSON object"),
         ({"kind": "text", "value": 7}, "'value' must be a string"),
-        ({"kind": "text", "value": "red"}, "waits to be approved"),
+        ({"kind": "text", "value": "red"}, "must be True, False"),
         ({"kind": "json"}, "the answer is missing. Pass 'value', as JSON"),
         ({"kind": "approve", "by": "x" * 101}, "101 characters"),
     ],
@@ -221,7 +221,7 @@ def test_a_run_at_work_is_cancelled_and_one_that_has_ended_is_not(run):
     asked, result, again, odd = run(main())
     assert asked["asked"]
     assert result.status is RunStatus.CANCELLED
-    assert "nothing to cancel" in again["error"]
+    assert "only a running or waiting run can be cancelled" in again["error"]
     assert "mode must be one of" in odd["error"]
 
 

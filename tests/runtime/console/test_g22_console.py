@@ -124,7 +124,7 @@ def test_g22_long_arguments_are_approved_when_all_of_them_were_shown(run):
             assert "Mallory" not in context["arguments"]
             for seen in (None, "", "x"):
                 answer = await ask.post("run/answer", 400, **what, kind="approve", seen=seen)
-                assert "were not shown to their end" in answer["error"]
+                assert "were not shown in full" in answer["error"]
             text, more, seen = context["arguments"], context["more"], None
             while more:
                 assert seen is None

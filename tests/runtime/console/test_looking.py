@@ -197,7 +197,7 @@ def test_a_run_whose_steps_are_not_recorded_says_so(run):
 
     steps, asked, streamed = run(main())
     assert (steps["steps"], steps["kept"]) == ([], False)
-    assert "is not stored" in asked["error"] or "only the entry of run" in asked["error"]
+    assert "is not stored" in asked["error"] or "the steps of run" in asked["error"]
     assert [event["message"]["text"] for event in events_of(streamed)] == ["hello"]
 
 

@@ -134,7 +134,7 @@ class Plain:
         (
             Runner(desk(), store=MemoryStore()),
             {"store": MemoryStore()},
-            "the store is that of the Runner",
+            "the Runner has its own store",
         ),
         (desk(), {"port": 70_000}, "0 to 65535"),
         (desk(), {"port": True}, "0 to 65535"),

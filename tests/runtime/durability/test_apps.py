@@ -86,8 +86,8 @@ def test_without_an_app_a_run_whose_tools_or_agents_are_missing_is_left_alone_wi
             if "is left to the program" in record.getMessage()
         ]
         assert (
-            "Run ships of desk is left to the program that began it: the program that began "
-            "it has tool ship, which this one has not" in told
+            "Run ships of desk is left to the program that started it: the program that "
+            "started it has tool ship, which this one lacks" in told
         )
         assert (await posts.info("ships")).attempts == 0
         assert await recovered(program(store, "ship")) == {"ships": "told: ship done"}

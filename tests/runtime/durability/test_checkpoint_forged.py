@@ -63,7 +63,7 @@ def chain(checkpoint):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("forge", "words"), [(circle, "circle"), (chain, "")])
+@pytest.mark.parametrize(("forge", "words"), [(circle, "cycle"), (chain, "")])
 def test_g09_agents_that_are_below_each_other_are_refused(run, forge, words):
     async def main():
         content, _journal = await interrupted("interrupt")
@@ -101,7 +101,7 @@ def test_g09_lanes_that_are_above_each_other_are_refused(run, lanes, durability)
                 ["image", "frames", frame_id, "lane"],
                 used,
             )
-            await refused({"c": (pack(forged), ())}, durability, "circle")
+            await refused({"c": (pack(forged), ())}, durability, "cycle")
         else:
             start, *records = (unpack(record) for record in content[journal][1])
             frame_id, frame = next(
@@ -115,7 +115,7 @@ def test_g09_lanes_that_are_above_each_other_are_refused(run, lanes, durability)
             await refused(
                 {**content, journal: (None, [pack(record) for record in (start, *records)])},
                 durability,
-                "circle",
+                "cycle",
             )
 
     run(main())

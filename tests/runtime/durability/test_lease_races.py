@@ -118,7 +118,7 @@ def test_a_renewal_that_is_never_answered_does_not_outlast_its_run(run):
         apart.doors[0].hold("keep_alive", skip=1)
         at_work = await apart.work(0)
         await passing(apart.clock, 2 * LEASE_SECONDS)
-        assert "its lease was lost" in str((await soon(at_work)).error)
+        assert "its lease expired" in str((await soon(at_work)).error)
         await passing(apart.clock, 1)
 
     run(main())  # which fails if a task is left
@@ -133,7 +133,7 @@ def test_who_cannot_prolong_is_told_before_another_one_can_have_it(run):
         while not apart.models[1].asked.is_set():
             await passing(apart.clock, 0.5)
         assert apart.models[0].cut == 1, "two work on one session"
-        assert "its lease was lost" in str((await soon(at_work)).error)
+        assert "its lease expired" in str((await soon(at_work)).error)
         apart.models[1].gate.set()
         assert (await soon(waiting)).final_output == "1 wait"
 

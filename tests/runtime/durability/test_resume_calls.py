@@ -87,7 +87,7 @@ def test_a_run_with_the_name_of_a_checkpoint_that_waits_is_saved_behind_it(caplo
     with caplog.at_level(logging.WARNING):
         latter = runner.query("two", run_id="c")
         assert latter.result(20).status == "interrupted"
-    assert "was that of run" in caplog.text
+    assert "belonged to run" in caplog.text
     assert runner.resume("c", data=2).result(20).final_output == "A heard 2"
     assert runner.resume("c@1", data=1).result(20).final_output == "A heard 1"
 

@@ -225,7 +225,7 @@ def test_what_waits_when_a_run_is_cancelled_is_not_answered_by_going_on(run, dur
         result = await work
         assert (result.status, type(result.error)) == (RunStatus.CANCELLED, RunCancelled)
         gate.set()
-        with pytest.raises(ResumeError, match="approved"):
+        with pytest.raises(ResumeError, match="waits for an approval"):
             await runner.resume("1")
         (waits,) = [
             context.id

@@ -182,7 +182,7 @@ def test_g07_a_run_whose_server_stays_away_ends_and_can_be_recovered(
             store._worker()._backend.patience = 0.2
             runner, events, result = await played(store, lambda: asyncio.to_thread(server.stop))
             server.start()
-            await check_ended_and_recover(runner, store, events, result, "see that it runs")
+            await check_ended_and_recover(runner, store, events, result, "check that it runs")
 
     run(main())
 
@@ -261,7 +261,7 @@ def test_g07_a_run_whose_disk_is_full_ends_and_can_be_recovered(run, store_of, r
 
         runner, events, result = await played(store, trouble, text)
         limit(store, None)
-        await check_ended_and_recover(runner, store, events, result, "no room left", text=text)
+        await check_ended_and_recover(runner, store, events, result, "disk is full", text=text)
 
     run(main())
 
@@ -429,7 +429,7 @@ def test_what_is_owed_to_a_store_that_was_never_reached_is_not_called_a_lease_th
 
     assert run(main()) is False
     assert [record.getMessage() for record in caplog.records] == [
-        "1 leases could not be given back yet: nothing answers there"
+        "1 leases could not be released yet: nothing answers there"
     ]
 
 

@@ -90,7 +90,7 @@ def test_runs_and_sessions_move_between_stores(run, store_of, source, target):
         )
         with pytest.raises(
             UsageError,
-            match=r"nothing was written, because .* holds something else under \d+ of the keys: ",
+            match=r"nothing was written, because .* already has different data under \d+ of the keys: ",
         ):
             await import_store(second, file, nothing)
 
@@ -125,7 +125,9 @@ def test_an_import_that_was_cut_short_is_done_again_and_one_that_conflicts_write
 
         await third.set("long", b"mine")
         before = await content(third)
-        with pytest.raises(UsageError, match="holds something else under 1 of the keys: 'long'"):
+        with pytest.raises(
+            UsageError, match="already has different data under 1 of the keys: 'long'"
+        ):
             await import_store(third, file, nothing)
         assert await content(third) == before
 
@@ -138,18 +140,19 @@ def test_only_a_store_that_is_held_is_exported_and_only_a_whole_file_is_imported
         file = await exported(store)
         await release(StoreAccess(store))
         with pytest.raises(
-            UsageError, match="is not held, and its runs could continue while they are read"
+            UsageError,
+            match="must be held during an export, because its runs could change while they are read",
         ):
             await export_store(store, io.BytesIO(), nothing)
         data = file.getvalue()
         for broken, text in (
             (data[: len(data) // 2], "too early"),
             (data[:-1], "too early"),
-            (b"", "not written by offbook export"),
-            (b"SQLite format 3", "not written by offbook export"),
+            (b"", "not written by `offbook export`"),
+            (b"SQLite format 3", "not written by `offbook export`"),
             (
                 data.replace(b"offbook-export\x01", b"offbook-export\x02", 1),
-                "is of format 2, and this version reads 1",
+                "has format 2, and this version of offbook reads 1",
             ),
             (data[:16] + b"\xc1" + data[17:], "damaged"),
         ):

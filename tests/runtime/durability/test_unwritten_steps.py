@@ -69,14 +69,14 @@ def test_a_step_that_finds_no_room_is_tried_three_times_and_set_aside(run, tmp_p
             info = await runner.info("r")
             assert info.status == "stuck"
             assert "tool 'refund'" in info.error
-            assert "no room left" in info.error
+            assert "disk is full" in info.error
             (said,) = [
                 record.getMessage()
                 for record in caplog.records
-                if record.levelno >= logging.ERROR and "set aside" in record.getMessage()
+                if record.levelno >= logging.ERROR and "is stuck, because" in record.getMessage()
             ]
             assert "the result of tool 'refund' could not be written" in said
-            assert "no room left" in said
+            assert "disk is full" in said
             connection.execute("PRAGMA max_page_count = 1000000")
             again = await runner.retry("r")
             assert (await again).status == "completed"
@@ -121,7 +121,7 @@ def test_a_value_that_the_store_does_not_take_is_the_runs_failure_at_once(
             result = await runner.query("go", run_id="r")
             assert result.status == "failed"
             assert isinstance(result.error, ValueRefused)
-            assert "larger than SQLite takes" in str(result.error)
+            assert "larger than SQLite accepts" in str(result.error)
             assert await runner.recover() == []
             info = await runner.info("r")
             assert info.status == "failed"
@@ -205,7 +205,7 @@ def test_a_store_that_is_not_there_before_a_call_is_not_the_runs_failure(run, mo
             runner = Runner(agent, store=store, durability="step", system=system)
             result = await runner.query("go", run_id="r")
             assert isinstance(result.error, RunLost)
-            assert "away" in str(result.error) or "could not be reached" in str(result.error)
+            assert "away" in str(result.error) or "was unreachable" in str(result.error)
             assert (calls, store.times) == ([], 0)
             (again,) = await runner.recover()
             assert (await again).status == "completed"

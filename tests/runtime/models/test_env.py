@@ -54,7 +54,7 @@ def test_of_both_one_must_be_chosen(environment):
     with pytest.raises(
         UsageError,
         match=(
-            r"models of openai and ark, and does not choose: set MODEL_TYPE to one of 'openai', "
+            r"models of openai and ark, and MODEL_TYPE is not set. Set it to one of 'openai', "
             r"'ark'\."
         ),
     ):
@@ -185,7 +185,7 @@ def test_what_is_missing_for_embeddings_is_said(environment):
         ({"MODEL_TYPE": "ark"}, "ARK_API_KEY and ARK_CHAT_MODEL are not set"),
         (
             {"OPENAI_API_KEY": "k", "OPENAI_MODEL": "m", "OPENAI_BY_AZURE": "perhaps"},
-            "neither true nor false",
+            "OPENAI_BY_AZURE must be true or false",
         ),
     ],
 )

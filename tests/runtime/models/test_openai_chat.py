@@ -155,7 +155,7 @@ def test_media_go_where_they_are_taken(run, ask, chat_at):
 def test_audio_at_an_address_is_refused(run, ask, chat_at):
     async def main():
         async with wire.WireServer(wire.echo) as server:
-            with pytest.raises(UsageError, match="fetch it"):
+            with pytest.raises(UsageError, match="Download it"):
                 await chat_at(server).generate(ask(Message.user(AudioPart(url="http://x/a.wav"))))
         assert server.seen == []
 

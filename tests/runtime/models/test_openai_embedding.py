@@ -79,7 +79,9 @@ def test_what_goes_wrong_is_a_model_error(run):
             with pytest.raises(ModelError) as refused:
                 await at(server).embed(["x"])
             assert refused.value.kind == "auth"
-            with pytest.raises(ModelError, match="2 texts, and returned points for \\[0\\]"):
+            with pytest.raises(
+                ModelError, match="2 texts, but returned those with the indexes \\[0\\]"
+            ):
                 await at(server).embed(["x", "y"])
 
     run(main())
@@ -88,7 +90,7 @@ def test_what_goes_wrong_is_a_model_error(run):
 @pytest.mark.parametrize("texts", ["one text", ["x", 1]])
 def test_what_is_no_list_of_texts_is_refused(run, texts):
     async def main():
-        with pytest.raises(UsageError, match="texts must be a list of texts"):
+        with pytest.raises(UsageError, match="texts must be a list of strings"):
             await OpenAIEmbeddingModel("m", api_key="k").embed(texts)
 
     run(main())

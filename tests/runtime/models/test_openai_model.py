@@ -39,7 +39,7 @@ BOTH = pytest.mark.parametrize("kind", [OpenAIChatModel, OpenAIResponsesModel])
         ),
         ({"model": "m", "api_key": "k", "api_version": "1"}, "azure=True"),
         ({"model": "m", "api_key": ""}, "api_key must not be empty"),
-        ({"model": "m", "api_key": "k", "client": object()}, "leave out api_key"),
+        ({"model": "m", "api_key": "k", "client": object()}, "Omit api_key"),
     ],
 )
 def test_a_model_that_cannot_work_is_refused_when_it_is_made(kind, given, says):

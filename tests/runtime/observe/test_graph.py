@@ -148,7 +148,7 @@ def test_handoffs_in_a_circle_are_drawn_once():
 
 def test_an_agent_behind_a_deterministic_transfer_shows_its_tools():
     root = chat("Root", sub_agents=[DeterministicTransfer(chat("A", tools=[lookup]), to=["Root"])])
-    assert "then hands over to Root" in graph(root).text()
+    assert "then hands off to Root" in graph(root).text()
     assert "tool lookup" in graph(root).text()
 
 

@@ -445,7 +445,7 @@ def test_a_second_consumer_is_refused_and_the_first_one_gets_all(run):
         first = aiter(begun)
         model.gates[0].set()
         seen = [text_of(await soon(anext(first)))]
-        with pytest.raises(UsageError, match="is being iterated already"):
+        with pytest.raises(UsageError, match="already has a consumer that iterates over it"):
             aiter(begun)
         model.gates[1].set()
         seen.append(text_of(await soon(anext(first))))

@@ -105,7 +105,7 @@ def test_g23_a_run_that_is_resumed_in_a_thread_without_a_loop_begins():
 def test_g23_a_run_that_was_never_started_warns_when_it_is_collected():
     runner = Runner(PlannedAgent("A", "hello"), store=MemoryStore())
     with pytest.warns(
-        RuntimeWarning, match=r"run \w+ of 'A' was never started: .*Call its result\(\)"
+        RuntimeWarning, match=r"run \w+ of 'A' was never started, .*Call its result\(\)"
     ):
         runner.query("go")  # and it is dropped
 

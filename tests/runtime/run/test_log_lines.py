@@ -155,7 +155,7 @@ def test_a_result_that_cannot_be_serialised_and_a_predicate_that_raises_are_warn
     assert run(main()).text == "done"
     predicate, result = lines(logging.WARNING)
     assert "needs_approval of tool odd has failed" in predicate.getMessage()
-    assert "cannot be JSON" in result.getMessage()
+    assert "JSON cannot represent" in result.getMessage()
     for record in (predicate, result):
         assert record.run_id == "r1"
         assert "of run r1" in record.getMessage()
@@ -178,7 +178,7 @@ def test_an_interrupt_that_no_store_keeps_is_a_warning(run, lines):
     run_id = run(main())
     (record,) = lines(logging.WARNING)
     assert record.run_id == run_id
-    assert "no store" in record.getMessage()
+    assert "it is not stored" in record.getMessage()
 
 
 def test_arguments_that_are_wrong_are_an_info_without_a_traceback(run, lines):
@@ -234,7 +234,7 @@ def test_a_tool_that_is_called_again_is_an_info(run, lines):
 
     run(main())
     (record,) = lines(logging.INFO)
-    assert "is called again: try 2 of 2" in record.getMessage()
+    assert "is called again: attempt 2 of 2" in record.getMessage()
 
 
 def test_starts_and_ends_are_debug_lines_that_a_filter_finds_by_their_run(run, lines, caplog):

@@ -179,7 +179,7 @@ def test_events_that_are_consumed_already_are_not_silently_missing(run):
         a_run = Runner(Plays("a", quick)).query("go")
         waiting = asyncio.ensure_future(a_run)
         await asyncio.sleep(0)
-        with pytest.raises(UsageError, match="consumed already"):
+        with pytest.raises(UsageError, match="were consumed by"):
             aiter(a_run)
         assert (await waiting).status == "completed"
 

@@ -170,7 +170,7 @@ def test_a_function_may_be_asynchronous_and_add_messages_of_its_own():
 
 
 def test_what_a_function_returns_is_checked():
-    with pytest.raises(UsageError, match="Return a sequence of Message"):
+    with pytest.raises(UsageError, match="must return a sequence of Message"):
         bounded(lambda messages: ["text"], [Message.user("a")])
 
 

@@ -110,7 +110,7 @@ def test_an_agent_that_is_gone_is_not_begun_with_and_the_log_says_so(run, caplog
 
     assert run(main()) == [(("Desk",), "Desk", "I am alone.")]
     (record,) = caplog.records
-    for part in ("'s'", "'Billing'", "begins with 'Desk'"):
+    for part in ("'s'", "'Billing'", "starts with 'Desk'"):
         assert part in record.getMessage()
 
 

@@ -304,7 +304,7 @@ def test_closing_waits_for_what_was_sent_and_takes_nothing_more(run):
             model.gate.set()
             await closing
             assert slow.status is RunStatus.COMPLETED
-            with pytest.raises(UsageError, match="closed here"):
+            with pytest.raises(UsageError, match="is closed"):
                 session.query("more")
 
     run(main())

@@ -102,7 +102,7 @@ def test_it_waits_for_a_server_that_comes_back(run, namespaces):
                 caught,
                 f"PostgresStore('host=127.0.0.1 port={server.port} dbname=postgres'",
                 "append of 'the journal'",
-                "see that it runs",
+                "check that it runs",
             )
             assert isinstance(caught.value.__cause__, psycopg.OperationalError)
 
@@ -181,7 +181,7 @@ def test_a_schema_is_used_if_it_is_there(run, sql, store_of, namespaces):
     quoted = name.replace('"', '""').replace("%", "%%")
 
     async def main():
-        with pytest.raises(StoreError, match=r"schema.*does not exist.*make it"):
+        with pytest.raises(StoreError, match=r"schema.*does not exist.*create it"):
             await store_of("postgres", schema=name).get("key")
         sql(f'CREATE SCHEMA "{quoted}"')
         store = store_of("postgres", schema=name, prefix='p%s"{y}_')

@@ -27,7 +27,7 @@ def test_some_other_programs_data_is_left_alone(run, redis_server, store_of):
     store = store_of("redis")
     with redis.Redis.from_url(redis_server.url) as other:
         other.set(f"{store._prefix}\0keys", "of somebody")
-        with pytest.raises(StoreError, match="something else is there"):
+        with pytest.raises(StoreError, match="the key is in use for other data"):
             run(store.set("key", b"v"))
         assert other.get(f"{store._prefix}\0keys") == b"of somebody"
 

@@ -109,7 +109,7 @@ def test_a_server_that_is_away_is_told(run, own_redis):
                     f"RedisStore('redis://127.0.0.1:{server.port}/0'",
                     words,
                     "cannot be reached",
-                    "see that it runs",
+                    "check that it runs",
                 )
                 assert isinstance(caught.value.__cause__, redis.ConnectionError)
 
@@ -153,7 +153,7 @@ def test_a_wrong_password_is_told_at_once_and_not_shown(run, redis_server):
         ):
             with pytest.raises(StoreError) as caught:
                 await store.get("key")
-            fails(caught, "refuses the user or the password")
+            fails(caught, "rejects the user or the password")
             assert "another-secret" not in str(caught.value) + repr(store)
 
     run(main())
@@ -201,7 +201,7 @@ def test_something_else_under_a_key_fails_that_operation_only(run, redis_server,
             for error, words in ((appended, "append of 'journal'"), (got, "get of 'value'")):
                 assert isinstance(error, StoreError)
                 assert words in str(error)
-                assert "something else is there" in str(error)
+                assert "the key is in use for other data" in str(error)
             assert (good, none) == (1, None)
             await store.set("value", b"v")
             assert await store.get("value") == b"v"

@@ -42,7 +42,7 @@ def test_a_refusal_says_what_is_so(run, store_of):
         await store.revoke("me")
         assert "owner 'me' is not alive" in await refused(store.commit(claim, []), "owner")
         await store.claim("run", "other")
-        assert "'run': it is claimed by owner 'other' by now" in await refused(
+        assert "'run': its claim now belongs to owner 'other'" in await refused(
             store.commit(claim, []), "epoch"
         )
 
@@ -209,7 +209,7 @@ def test_something_else_in_the_place_of_a_journal_leaves_nothing_of_its_commit(
             store.commit(None, [Put("v", b"x"), Append("journal", (b"x",), 0)]),
         )
         answers = await asyncio.gather(bad, good, return_exceptions=True)
-        assert "something else is there" in str(answers[0])
+        assert "the key is in use for other data" in str(answers[0])
         assert (answers[1], await store.keys()) == (None, ["good"])
 
     run(main())

@@ -49,7 +49,7 @@ def test_a_redis_that_throws_keys_away_or_keeps_nothing_on_disk_is_warned_of_onc
         assert "can lose data: its maxmemory-policy is allkeys-lru: " in evicts
         assert "Set maxmemory-policy noeviction." in evicts
         assert (
-            "it keeps nothing on disk (appendonly no, and no save points): a restart loses all runs"
+            "it stores nothing on disk (appendonly no, and no save points): a restart loses all runs"
             in volatile
         )
         caplog.clear()

@@ -71,9 +71,9 @@ def test_a_backup_writes_over_nothing_and_says_why_it_cannot(run, tmp_path):
         (tmp_path / "there.db").write_text("mine")
         async with SQLiteStore(tmp_path / "runs.db") as store:
             for path in (tmp_path / "there.db", tmp_path / "runs.db"):
-                with pytest.raises(UsageError, match="already exists, and is not overwritten"):
+                with pytest.raises(UsageError, match="already exists and is not overwritten"):
                     await store.backup(path)
-            with pytest.raises(StoreError, match="See that the folder is there"):
+            with pytest.raises(StoreError, match="Check that the folder exists"):
                 await store.backup(tmp_path / "nowhere" / "copy.db")
         assert (tmp_path / "there.db").read_text() == "mine"
         async with SQLiteStore(":memory:") as memory:
@@ -126,8 +126,8 @@ def test_a_copy_that_is_put_over_a_file_whose_wal_was_left_is_noticed_and_stays_
                 with pytest.raises(
                     StoreError,
                     match=(
-                        r"a copy was put in its place while the .*runs\.db-wal of the former "
-                        r"file was left.*remove the files"
+                        r"a copy replaced it, but the .*runs\.db-wal of the former file, .*was "
+                        r"left.*remove the files"
                     ),
                 ):
                     await store.get("last")

@@ -80,7 +80,7 @@ def test_a_file_that_is_taken_away_is_noticed_by_the_next_operation(run, path, p
                 lambda: store.keep_alive("me", 9, first=True),
             )
             for call in calls:
-                with pytest.raises(StoreError, match=rf"{file.name}' was {how}.*may be nowhere"):
+                with pytest.raises(StoreError, match=rf"{file.name}' was {how}.*may be lost"):
                     await call()
 
     run(main())

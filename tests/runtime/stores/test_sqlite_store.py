@@ -52,7 +52,7 @@ def test_a_folder_in_the_place_of_the_file_is_told(says, tmp_path):
 
 def test_a_file_that_is_no_database_is_told_and_left_alone(says, path):
     path.write_bytes(b"some letter " * 1000)
-    says(path, "is no SQLite database", "another path")
+    says(path, "is not an SQLite database", "another path")
     assert path.read_bytes() == b"some letter " * 1000
 
 
@@ -60,7 +60,7 @@ def test_a_database_of_some_other_program_is_told_and_left_alone(says, path):
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE entries (key TEXT)")
     other.close()
-    says(path, "some other program", "another path")
+    says(path, "another program", "another path")
     with sqlite3.connect(path) as other:
         assert [name for (name,) in other.execute("SELECT name FROM sqlite_master")] == ["entries"]
     other.close()
@@ -110,8 +110,8 @@ def test_a_file_that_cannot_be_written_is_told(path, tmp_path):
     finally:
         for folder, mode in folders:
             folder.chmod(mode)
-    assert "cannot be" in said
-    assert "see that" in said
+    assert "is not writable" in said
+    assert "check that" in said
 
 
 def in_another_account(program, *arguments):
@@ -150,7 +150,7 @@ def test_a_full_disk_fails_those_that_need_room_and_nobody_else(run, path):
             large, other, long, short = await asyncio.gather(*calls, return_exceptions=True)
             for error in (large, long):
                 assert isinstance(error, StoreError)
-                assert "no room left" in str(error)
+                assert "disk is full" in str(error)
                 assert "nothing of this operation was written" in str(error)
             assert (other, short) == (None, 2)
             assert await store.get("large") is None

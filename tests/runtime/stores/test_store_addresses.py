@@ -197,7 +197,7 @@ def test_a_value_over_the_limit_of_its_store_is_told_as_that(run, store_of, monk
             ):
                 with pytest.raises(
                     ValueRefused,
-                    match=r"a value has 1,001 bytes, and the store takes 1,000: store it elsewhere",
+                    match=r"a value must have at most 1,000 bytes, got 1,001. Store it elsewhere",
                 ):
                     await method(*arguments)
             assert await store.keys() == ["journal"]

@@ -233,7 +233,7 @@ def test_a_hot_standby_is_told_as_such_and_used_when_it_is_promoted(run, own_pos
     async def main():
         async with PostgresStore(own_postgres.dsn) as store:
             store._worker()._backend.patience = 0.1
-            with pytest.raises(StoreError, match=r"hot standby.*give the dsn of the primary"):
+            with pytest.raises(StoreError, match=r"hot standby.*pass the dsn of the primary"):
                 await store.get("key")
             store._worker()._backend.patience = 5.0
             assert (

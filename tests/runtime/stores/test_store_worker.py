@@ -268,7 +268,7 @@ def test_whatever_happens_in_the_thread_is_an_answer(run, worker_of):
 
     async def main():
         for _ in range(2):
-            with pytest.raises(StoreError, match="which it must not"):
+            with pytest.raises(StoreError, match="which a store must not raise"):
                 await worker.do(Operation("set", b"a"))
         assert await worker.do(Operation("set", b"b")) == b"b"
 

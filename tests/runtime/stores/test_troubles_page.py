@@ -164,7 +164,7 @@ def test_an_sqlite_file_on_a_disk_that_is_full_takes_nothing_until_there_is_room
                 lambda: store.set("large", bytes(100_000)),
                 lambda: store.append("journal", [bytes(100_000)]),
             ):
-                with pytest.raises(StoreError, match="room left"):
+                with pytest.raises(StoreError, match="disk is full"):
                     await call()
             assert (await store.get("key"), await store.read("journal")) == (b"v", [b"r"])
             make_room()
@@ -180,7 +180,7 @@ def test_an_sqlite_file_that_is_first_opened_on_a_disk_that_is_full_is_used_when
     async def main():
         make_room = fill(small_disk)
         async with SQLiteStore(small_disk / "a.db") as store:
-            with pytest.raises(StoreError, match="room left"):
+            with pytest.raises(StoreError, match="disk is full"):
                 await store.set("key", b"v")
             make_room()
             await store.set("key", b"v")
@@ -204,7 +204,7 @@ def test_a_postgresql_whose_disk_is_full_says_so_and_goes_on_when_there_is_room(
             await store.set("key", b"v")
             make_room = fill(small_disk)
             started = asyncio.get_running_loop().time()
-            with pytest.raises(StoreError, match=r"disk is full.*free some room"):
+            with pytest.raises(StoreError, match=r"disk is full.*free some space"):
                 for number in range(100):
                     await store.append(f"journal {number}", [bytes(range(256)) * 100])
             assert asyncio.get_running_loop().time() - started < 5

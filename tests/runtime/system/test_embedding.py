@@ -325,7 +325,7 @@ def test_a_draining_service_refuses_new_work_and_ends_the_old(run, service):
             assert (await client.post("/drain")).status_code == 200
             refused = await client.get("/echo/new")
             assert refused.status_code == 503
-            assert "takes no new work" in refused.json()["error"]
+            assert "accepts no new work" in refused.json()["error"]
             assert (await client.get("/count")).json() == 1
             service.open_the_gate()
             assert (await old).json() == "dlo"

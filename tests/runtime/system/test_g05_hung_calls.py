@@ -17,9 +17,9 @@ NAMED = "tool charge of agent 'Cashier' in run "
 
 def check(code, err):
     assert code == 0, err
-    lines = [line for line in err.splitlines() if "held the event loop" not in line]
+    lines = [line for line in err.splitlines() if "blocked the event loop" not in line]
     assert [line[: len(NAMED)] for line in lines] == [NAMED], err
-    assert "has not returned from its thread within 0.3 s. It is left behind" in lines[0]
+    assert "has not returned from its thread within 0.3 s. It is abandoned" in lines[0]
 
 
 @pytest.mark.parametrize("name", ["on_the_loop", "in_thread", "default", "own_loop"])

@@ -69,7 +69,7 @@ def in_a_guardrail():
 @pytest.mark.parametrize(
     ("where", "advice"),
     [
-        (in_a_tool, "A tool that has to block is a plain `def`"),
+        (in_a_tool, "If a tool must block, make it a plain `def`"),
         (in_an_instruction, "An instruction"),
         (in_a_hook, "A hook runs"),
         (in_a_guardrail, "A guardrail"),
@@ -85,7 +85,7 @@ def test_the_line_that_held_the_loop_is_named_with_what_to_do_about_such_code(
             await Runner(agent, system=system, hooks=hooks).query("q")
 
     run(main())
-    (text,) = [text for text in warnings() if "held the event loop" in text]
+    (text,) = [text for text in warnings() if "blocked the event loop" in text]
     assert f"It was at block_deep_down ({__file__}:" in text
     assert advice in text
 
@@ -135,7 +135,7 @@ def test_without_a_system_of_ones_own_it_is_named_too(run, warnings):
         ).query("q")
 
     run(main())
-    (text,) = [text for text in warnings() if "held the event loop" in text]
+    (text,) = [text for text in warnings() if "blocked the event loop" in text]
     assert "look_up" in text
     assert __file__ in text
 

@@ -150,7 +150,7 @@ def test_whatever_blocks_the_loop_is_named_in_a_warning(run, warnings, where, mi
     about = [text for text in warnings() if f" in {WHERE[where]}:" in text]
     assert len(about) == 1, warnings()
     for part in (
-        "it held the event loop for",
+        "it blocked the event loop for",
         "0.0",
         "Await instead of blocking",
         "run_blocking",
@@ -165,7 +165,7 @@ def test_an_init_that_blocks_the_loop_at_a_restart_is_named_in_a_warning(run, wa
             await use(system, of(Actor, Blocking), "__init__ again")
 
     run(main())
-    assert any("it held the event loop" in text and "__init__" in text for text in warnings()), (
+    assert any("it blocked the event loop" in text and "__init__" in text for text in warnings()), (
         warnings()
     )
 

@@ -282,7 +282,7 @@ def test_a_hook_that_does_not_end_is_given_up_after_the_stop_timeout(run, caplog
 
     run(main())
     assert any("stubborn does not stop" in record.getMessage() for record in caplog.records)
-    assert any("stubborn is given up" in record.getMessage() for record in caplog.records)
+    assert any("stubborn is abandoned" in record.getMessage() for record in caplog.records)
 
 
 def test_a_system_can_be_entered_again_after_it_was_left(run):

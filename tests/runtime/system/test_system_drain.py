@@ -140,7 +140,7 @@ def test_new_roots_are_refused_while_draining_and_children_are_not(run):
             reply = ref.ask(lambda actor: actor.spawn(Echo), block=False)
             draining = asyncio.ensure_future(system.drain(60))
             await turns()
-            with pytest.raises(SystemDraining, match="takes no new work"):
+            with pytest.raises(SystemDraining, match="accepts no new work"):
                 system.spawn(Echo)
             with pytest.raises(SystemDraining):
                 Echo.start()

@@ -89,7 +89,7 @@ def test_an_actor_that_cannot_be_made_is_not_there(run):
                 system.spawn(Broken)
             with pytest.raises(UsageError, match=r"super\(\).__init__\(\)"):
                 system.spawn(Forgetful)
-            with pytest.raises(UsageError, match="spawn it with"):
+            with pytest.raises(UsageError, match="Spawn it"):
                 Echo()
             await asyncio.sleep(0)
             assert system.stats().actors == 0

@@ -246,7 +246,7 @@ def test_as_many_values_as_are_allowed_are_taken_in_good_time(served):
 def test_the_number_of_values_is_a_limit_of_the_server(served):
     async def story(client):
         answer = await client.send(parts=[{"data": [0] * 100}])
-        assert "more than 50 values" in answer["error"]["message"]
+        assert "at most 50 values" in answer["error"]["message"]
 
     served(story, limits=ServerLimits(values=50))
 

@@ -54,4 +54,4 @@ def test_tasks_outlive_the_process_and_a_warning_says_what_does_not(run, caplog,
     run(main())
     warnings = [record.getMessage() for record in caplog.records if record.name == "offbook.a2a"]
     assert len(warnings) == 2
-    assert "lists do not have them" in warnings[0]
+    assert "they are not listed" in warnings[0]

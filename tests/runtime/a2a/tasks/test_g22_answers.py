@@ -246,7 +246,7 @@ def test_g22_an_answer_that_contradicts_itself_or_changes_the_call_is_refused(sh
             "SendMessage",
             {"message": {**message("", taskId=first["id"]), "parts": parts(interrupt_id)}},
         )
-        assert "Nothing was called" in json.dumps(refused)
+        assert "No tool was called" in json.dumps(refused)
         assert shop.paid == []
 
     shopping(story)

@@ -178,7 +178,7 @@ def test_nothing_can_be_written_after_the_end(served):
 
     async def story(client):
         assert state_of(await client.send()) == "COMPLETED"
-        assert "nothing comes after its end" in problems[0]
+        assert "accepts no more values" in problems[0]
 
     served(Handlers(), story)
 

@@ -97,7 +97,7 @@ def test_a_second_message_to_a_working_task_waits_its_turn_and_answers_nothing_a
                 while len((await hand.get(task["id"]))["history"]) < 1:
                     await asyncio.sleep(0)
                 gate.set()
-                with pytest.raises(UnsupportedOperationError, match="asked something since"):
+                with pytest.raises(UnsupportedOperationError, match="asked a question since"):
                     await second
                 assert (await third)["error"]["code"] == -32004
                 assert state_of(await hand.get(task["id"])) == "INPUT_REQUIRED"

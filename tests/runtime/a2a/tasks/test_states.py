@@ -50,7 +50,7 @@ def test_which_state_may_follow_which(state, following):
         log.status(number(following), 1.0)
         assert log.state == number(following)
     else:
-        with pytest.raises(ValueError, match="does not come from"):
+        with pytest.raises(ValueError, match="cannot change from"):
             log.status(number(following), 1.0)
         assert log.state == number(state)
 

@@ -220,7 +220,7 @@ def test_a_name_and_a_password_in_the_address_are_sent_as_such(run, ask):
                 "default_query": {"a": "b"},
                 "max_connections": 3,
             },
-            "leave out default_query=, max_connections=",
+            "Omit default_query=, max_connections=",
         ),
     ],
 )

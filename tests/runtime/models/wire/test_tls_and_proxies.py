@@ -189,7 +189,7 @@ def test_a_tunnel_that_is_refused_is_a_failed_connection_and_shows_no_secret(
             assert (caught.value.kind, caught.value.retryable) == (
                 ("auth", False) if is_for_good else ("connection", True)
             )
-            assert ("put them into its address" in str(caught.value)) == is_for_good
+            assert ("Put them into its address" in str(caught.value)) == is_for_good
             assert "secret" not in said_by(caught.value)
 
     run(main())
