@@ -61,6 +61,13 @@ def event_json(event: AgentEvent) -> dict[str, Json]:
         found["error"] = {"type": type(event.error).__name__, "message": str(event.error)}
     if event.custom_output is not None:
         found["custom_output"] = plain(event.custom_output)
+    if event.post is not None:
+        found["post"] = {
+            "id": event.post.id,
+            "seq": event.post.seq,
+            "session_id": event.post.session_id,
+            "sender": event.post.sender,
+        }
     return found
 
 
@@ -188,6 +195,8 @@ def _context(context: InterruptContext) -> dict[str, Json]:
         "info": plain(context.info),
         "is_root_cause": context.is_root_cause,
     }
+    if context.deadline is not None:
+        found["deadline"] = context.deadline.isoformat()
     if context.parent is not None:
         found["parent"] = _context(context.parent)
     return found
@@ -291,6 +300,9 @@ EVENT_SCHEMA: Final[dict[str, Json]] = {
             ),
             "error": _object({"type": _TEXT, "message": _TEXT}, {}),
             "custom_output": {},
+            "post": _object(
+                {"id": _TEXT, "seq": _NUMBER, "session_id": _MAYBE_TEXT, "sender": _MAYBE_TEXT}, {}
+            ),
         },
     ),
     "$defs": {
@@ -301,7 +313,7 @@ EVENT_SCHEMA: Final[dict[str, Json]] = {
                 "info": {},
                 "is_root_cause": {"type": "boolean"},
             },
-            {"parent": {"$ref": "#/$defs/context"}},
+            {"parent": {"$ref": "#/$defs/context"}, "deadline": _TEXT},
         )
     },
 }
