@@ -240,10 +240,7 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         self._background = Background(access, self._tree.name, self._task_runner, TaskLimits())
         if access is not None:
             self._factory.background = self._background
-            for node in (node for tree in self._tree.trees() for node in tree.walk()):
-                for worker in getattr(node.agent, "background_agents", ()):
-                    if worker is not agent:
-                        self._background.add(worker)
+            self._background.know(self._tree)
 
     def __repr__(self) -> str:
         return f"<Runner of {self._tree.name!r}>"
@@ -251,7 +248,7 @@ class Runner(Unpicklable, Generic[OutputT_co]):
     def _task_runner(self, agent: Definition) -> Runner:
         """Return the Runner of an agent that works in the background."""
         keep = self._keep if self._keep is None else max(self._keep, _TASK_KEPT)
-        return Runner(
+        made: Runner[Any] = Runner(
             agent,
             system=self.system,
             store=self.store,
@@ -262,6 +259,8 @@ class Runner(Unpicklable, Generic[OutputT_co]):
             version=self._factory.version,
             app=self._factory.settings.app,
         )
+        made._background.share(self._background)
+        return made
 
     @property
     def blocking(self) -> BlockingRunner[OutputT_co]:
@@ -966,6 +965,21 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         Runs of lost processes are recovered every `recover_every` seconds; None: never.
         """
         check_attending(concurrency, every)
+        alone = [
+            runner._attending(concurrency, every, recover_every, None, ())
+            for runner in self._background.all_runners()
+            if isinstance(runner, Runner)
+        ]
+        return self._attending(concurrency, every, recover_every, session, alone)
+
+    def _attending(
+        self,
+        concurrency: int,
+        every: float,
+        recover_every: float | None,
+        session: Callable[[str], Session[OutputT_co]] | None,
+        workers: Sequence[Attending],
+    ) -> Attending:
         access = fenced(self._access, "attending()")
         settings = AttendingSettings(
             access,
@@ -976,11 +990,6 @@ class Runner(Unpicklable, Generic[OutputT_co]):
             every,
         )
         recover = None if recover_every is None else partial(self.recover_every, recover_every)
-        workers = [
-            runner.attending(concurrency=concurrency, every=every, recover_every=recover_every)
-            for runner in self._background.runners.values()
-            if isinstance(runner, Runner)
-        ]
         return Attending(self._factory.choose_system, settings, recover, workers)
 
     async def schedule(

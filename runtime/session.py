@@ -279,7 +279,7 @@ class Session(Generic[OutputT_co]):
 
     async def clear(self) -> None:
         """Delete all messages and values, after the turns sent earlier, and stop its tasks."""
-        if self._background.runners:
+        if self._background.has_agents:
             await self._background.stop_all(self.id)
         system = self._choose_system()
         turn = Turn(self._access, self.id, "queue", None, inbox=self._inbox)

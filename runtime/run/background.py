@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from ..agent.tree import build_tree
 from ..data.chat import Message, new_id
 from ..data.posts import Post, Posted
 from ..data.run_info import RunInfo
@@ -30,7 +31,7 @@ from ..sessions.inbox import Inbox
 from ..stores.run_entries import RunQuery
 
 if TYPE_CHECKING:
-    from ..agent.tree import Definition
+    from ..agent.tree import Definition, Node
     from ..durability.store_access import StoreAccess
     from .run import Run
 
@@ -136,14 +137,40 @@ class Background:
         self._agent = agent_name
         self._make_runner = make_runner
         self._limits = limits
-        self.runners: dict[str, TaskRunner] = {}  # by the agents' part of the tasks' ids
+        # The agents that work in the background, and their Runners once they are needed; by the
+        # agents' part of the tasks' ids. Two agents may start each other.
+        self._agents: dict[str, Definition] = {}
+        self._runners: dict[str, TaskRunner] = {}
+
+    def know(self, tree: Node) -> None:
+        """Note the agents that may work in the background for those of a tree, and for theirs."""
+        for node in (node for root in tree.trees() for node in root.walk()):
+            for agent in getattr(node.agent, "background_agents", ()):
+                key = _agent_part(agent.name)
+                if key not in self._agents:
+                    self._agents[key] = agent
+                    self.know(build_tree(agent))
+
+    def share(self, other: Background) -> None:
+        """Use the agents and Runners of another one."""
+        self._agents, self._runners = other._agents, other._runners
+
+    @property
+    def has_agents(self) -> bool:
+        """True if an agent may work in the background."""
+        return bool(self._agents)
+
+    def all_runners(self) -> list[TaskRunner]:
+        """Return the Runners of all agents that may work in the background."""
+        return [self.add(agent) for agent in tuple(self._agents.values())]
 
     def add(self, agent: Definition) -> TaskRunner:
         """Return the Runner of an agent that works in the background."""
         key = _agent_part(agent.name)
-        runner = self.runners.get(key)
+        runner = self._runners.get(key)
         if runner is None:
-            runner = self.runners[key] = self._make_runner(agent)
+            self._agents[key] = agent
+            runner = self._runners[key] = self._make_runner(agent)
         return runner
 
     def runner_of(self, task_id: str) -> TaskRunner:
@@ -159,9 +186,10 @@ class Background:
 
     def known_runner_of(self, task_id: str) -> TaskRunner | None:
         """Return the Runner of a task; None for another id, or if its agent is unknown here."""
-        if not self.runners or not task_id.startswith(TASK):
+        if not self._agents or not task_id.startswith(TASK):
             return None
-        return self.runners.get(task_id[len(TASK) :].partition("-")[0])
+        agent = self._agents.get(task_id[len(TASK) :].partition("-")[0])
+        return None if agent is None else self.add(agent)
 
     async def start(
         self,

@@ -450,3 +450,33 @@ def test_bad_input_of_background_tasks_is_told(run):
         assert [one.name for one in bare.tools] == ["Researcher"]
 
     run(main())
+
+
+def test_g20_two_agents_may_start_each_other_and_each_report_reaches_its_starter(run, store_of):
+    class Ping(Boss):
+        async def generate(self, request):
+            reply = await super().generate(request)
+            if request.messages[-1].text == "ping":
+                call = ToolCall("p", "Pong", '{"request": "pong"}')
+                return Message.assistant("", tool_calls=(call,))
+            return reply
+
+    async def main():
+        ping = ChatModelAgent(name="Ping", model=Ping())
+        pong = ChatModelAgent(
+            name="Pong", model=Boss(), tools=[ping.as_tool(background=True, name="Again")]
+        )
+        boss = ChatModelAgent(
+            name="Boss",
+            model=Ping(),
+            tools=[pong.as_tool(background=True), ping.as_tool(background=True)],
+        )
+        async with ActorSystem() as system:
+            runner = Runner(boss, system=system, store=store_of("sqlite"), durability="step")
+            session = runner.session("s")
+            async with runner.attending(every=0.02):
+                await session.query("ping")
+                (report,) = await reported(session)
+            assert report.endswith("It has completed: heard pong")
+
+    run(main())
