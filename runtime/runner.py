@@ -946,7 +946,7 @@ class Runner(Unpicklable, Generic[OutputT_co]):
             )
             raise UsageError(msg, run=run_id)
         inbox = Inbox(access, self._factory.tree.name, info.session_id)
-        return await inbox.post(message, id, when, sender)
+        return (await inbox.post(message, id, when, sender)).replace(run_id=run_id)
 
     def attending(
         self,
@@ -1058,6 +1058,7 @@ class Runner(Unpicklable, Generic[OutputT_co]):
     async def _act_on(self, access: StoreAccess, timer: Timer) -> bool:
         """Have the effect of a timer begin. Returns True if the store no longer has the timer."""
         if timer.kind == "reminder":
+            assert timer.session_id is not None
             await Inbox(access, self._tree.name, timer.session_id).deliver(timer)
             return True
         if timer.kind == "task":

@@ -138,7 +138,7 @@ def inbox_prefix(agent_name: str) -> str:
 def inbox_key(agent_name: str, target: str) -> str:
     """Return the key prefix of the posts to one session or run. The rest is the post's number.
 
-    `target` is the session's id after "session:", or the run's id after "run:".
+    `target` is the session's id after "session:".
     """
     return f"{inbox_prefix(agent_name)}{len(target)}:{target}:"
 

@@ -175,20 +175,21 @@ class _Attendant(Actor):
         self._tell(_LookAtAll(is_periodic=True))
 
     async def on_receive(self, message: object) -> None:
+        try:
+            await self._handle(message)
+        except Exception as error:  # noqa: BLE001 -- the store may answer next time, and the posts stay in it
+            loggers.run.warning(
+                "Posts could not be looked for, and will be in about %g s: %s",
+                self._settings.seconds,
+                error,
+            )
+        if isinstance(message, _LookAtAll) and message.is_periodic:
+            self._timer = self._later(jittered(self._settings.seconds, _JITTER), message)
+
+    async def _handle(self, message: object) -> None:
         match message:
-            case _LookAtAll(is_periodic):
-                try:
-                    await self._look_at_all()
-                except Exception as error:  # noqa: BLE001 -- the store may answer next time
-                    loggers.run.warning(
-                        "Posts could not be looked for, and will be in about %g s: %s",
-                        self._settings.seconds,
-                        error,
-                    )
-                if is_periodic:
-                    self._timer = self._later(
-                        jittered(self._settings.seconds, _JITTER), _LookAtAll(is_periodic=True)
-                    )
+            case _LookAtAll():
+                await self._look_at_all()
             case _Arrived(session_id):
                 await self._look(session_id)
             case _Settled(session_id):
@@ -252,11 +253,7 @@ class _Attendant(Actor):
     async def _look(self, session_id: str) -> None:
         """Look at one inbox."""
         prefix = inbox_key(self._settings.agent_name, _SESSION + session_id)
-        try:
-            keys = await self._settings.access.keys(prefix)
-        except Exception as error:  # noqa: BLE001 -- the periodic look finds it
-            loggers.run.warning("The inbox of session %r could not be read: %s", session_id, error)
-            return
+        keys = await self._settings.access.keys(prefix)
         if keys:
             self._consider(session_id, keys[-1])
 
@@ -292,13 +289,13 @@ class _Attendant(Actor):
 
     async def _ended(self, session_id: str) -> None:
         run = self._runs.pop(session_id, None)
-        if run is not None and not await self._has_begun(run):
-            return  # the next report, or the periodic look, starts another turn
         while self._waiting and len(self._runs) < self._settings.concurrency:
             waiting = next(iter(self._waiting))
             del self._waiting[waiting]
             self._start(waiting)
-        await self._look(session_id)
+        if run is None or await self._has_begun(run):
+            await self._look(session_id)
+        # Otherwise the end of the other turn, or the periodic look, starts another one.
 
     async def _has_begun(self, run: Run[Any]) -> bool:
         """Return whether the turn has begun."""

@@ -310,6 +310,7 @@ class Background:
         if not is_over and not asks:
             await _try(access, [*timer.removal(), again.entry()])
             return False
+        assert timer.session_id is not None
         inbox = Inbox(access, self._agent, timer.session_id)
         post = Post(
             f"{task_id} {info.status.value} {number}",

@@ -1,4 +1,4 @@
-"""The inbox of a session, or of a run without a session: stored posts that nobody has heard.
+"""The inbox of a session: stored posts that nobody has heard.
 
 Each post is a value under a key of its own; the keys are in the order of the posts. A sender writes
 it in the step that takes the next number, so an acknowledged post has its final place. The run that
@@ -65,19 +65,18 @@ class Stored(NamedTuple):
     key: str
     value: bytes
     post: Post
-    taken_by: str | None
-    """The run that was about to hear it."""
+    is_taken: bool
+    """True if a run was about to hear it."""
 
 
 class Inbox:
-    """The posts to one session, or to one run without a session."""
+    """The posts to one session."""
 
     __slots__ = (
         "_access",
         "_agent",
         "_most",
         "choose",
-        "run_id",
         "session_id",
         "target",
         "waits_for_answers",
@@ -87,8 +86,7 @@ class Inbox:
         self,
         store_access: StoreAccess,
         agent_name: str,
-        session_id: str | None = None,
-        run_id: str | None = None,
+        session_id: str,
         max_pending: int = 1000,
         choose: InboxFilter | None = None,
         *,
@@ -100,8 +98,7 @@ class Inbox:
         self._access = store_access
         self._agent = agent_name
         self.session_id = session_id
-        self.run_id = run_id
-        self.target = f"run:{run_id}" if session_id is None else f"session:{session_id}"
+        self.target = f"session:{session_id}"
         self._most = max_pending
 
     def __repr__(self) -> str:
@@ -201,7 +198,7 @@ class Inbox:
         ]
 
     async def _reminders(self) -> list[Timer]:
-        if self.session_id is None or not self._access.lists_runs:
+        if not self._access.lists_runs:
             return []
         timers = await timers_of(self._access, self._agent, self.session_id)
         return [timer for timer in timers if timer.kind == "reminder"]
@@ -211,7 +208,7 @@ class Inbox:
         for stored in await self.stored():
             if stored.post.id != post_id:
                 continue
-            if stored.taken_by is not None and await self._has_turn():
+            if stored.is_taken and await self._has_turn():
                 return False
             try:
                 await self._access.commit(
@@ -293,11 +290,11 @@ class Inbox:
             )
             raise UsageError(msg)
         assert post_id is not None
-        return Posted(post_id, number, self.session_id, self.run_id, True, sender)
+        return Posted(post_id, number, self.session_id, None, True, sender)
 
     def receipt(self, post: Post) -> Posted:
         """Return the receipt of a post, which its event has, too."""
-        return Posted(post.id, post.seq, self.session_id, self.run_id, False, post.sender)
+        return Posted(post.id, post.seq, self.session_id, None, False, post.sender)
 
     def key_of(self, number: int) -> str:
         """Return the key of a post that nobody has heard."""
@@ -305,14 +302,10 @@ class Inbox:
 
     async def _has_turn(self) -> bool:
         """Return whether a run has the turn of the session, and so may be hearing a post."""
-        if self.session_id is None:
-            return True
         return await self._access.holder(session_key(self.session_id)) is not None
 
     @property
     def _name(self) -> str:
-        if self.session_id is None:
-            return f"post to run {self.run_id!r}"
         return f"session {self.session_id!r}"
 
     @property
@@ -336,11 +329,10 @@ def post_of(timer: Timer) -> Post:
 class HeardPosts:
     """The inbox as the run that has the turn hears it."""
 
-    __slots__ = ("_commit", "_heard", "_inbox", "_run_id", "_seen")
+    __slots__ = ("_commit", "_heard", "_inbox", "_seen")
 
-    def __init__(self, inbox: Inbox, run_id: str, commit: Commit) -> None:
+    def __init__(self, inbox: Inbox, commit: Commit) -> None:
         self._inbox = inbox
-        self._run_id = run_id
         self._commit = commit  # under the claim of the turn, or of the run
         # Keys of posts that this run hears or has heard.
         self._seen: frozenset[str] = _NONE
@@ -353,9 +345,10 @@ class HeardPosts:
 
     async def at_safe_point(self) -> list[Post] | None:
         """Take the posts that are heard during a turn. None: the turn must end for a post."""
-        if any(stored.post.when == "preempt" for stored in await self._unseen()):
+        unseen = await self._unseen()
+        if any(stored.post.when == "preempt" for stored in unseen):
             return None
-        return await self._take(_for_safe_point)
+        return await self._take(_for_safe_point) if unseen else []
 
     async def _unseen(self) -> list[Stored]:
         if not await self._inbox.may_have_posts():
@@ -373,9 +366,8 @@ class HeardPosts:
             self._seen |= keys  # before anything is awaited: another agent may look, too
             writes: list[Write] = []
             for one in taken:
-                if one.taken_by != self._run_id:
-                    writes.append(Expect(one.key, one.value))
-                    writes.append(Put(one.key, _packed(one.post, self._run_id)))
+                writes.append(Expect(one.key, one.value))
+                writes.append(Put(one.key, _packed(one.post, new_id())))
             if not writes:
                 return posts
             try:
@@ -475,7 +467,10 @@ def _checked(
     return message, content
 
 
-def _packed(post: Post, taken_by: str | None) -> bytes:
+def _packed(post: Post, taken: str | None) -> bytes:
+    """Encode a post. `taken` is another text each time that a run takes it: a withdrawal that has
+    read the post before is refused.
+    """
     return pack(
         [
             _FORMAT,
@@ -485,22 +480,28 @@ def _packed(post: Post, taken_by: str | None) -> bytes:
             post.when,
             post.sender,
             post.posted_at,
-            taken_by,
+            taken,
         ]
     )
 
 
 def _read(key: str, value: bytes) -> Stored:
     try:
-        form, post_id, number, message, when, sender, posted_at, taken_by = unpack(value)
+        form, post_id, number, message, when, sender, posted_at, taken = unpack(value)
     except (TypeError, ValueError) as problem:
-        msg = f"the stored post {key!r} is damaged: {problem}."
+        msg = (
+            f"the stored post {key!r} is damaged: {problem}. Delete that key, and post the message "
+            "again."
+        )
         raise CheckpointError(msg) from problem
     if form != _FORMAT:
         msg = f"the stored post {key!r} was written by a newer version of offbook. Update offbook."
         raise CheckpointError(msg)
     return Stored(
-        key, value, Post(post_id, number, message, when, None, sender, posted_at), taken_by
+        key,
+        value,
+        Post(post_id, number, message, when, None, sender, posted_at),
+        taken is not None,
     )
 
 
@@ -563,9 +564,12 @@ _lock: Final = Lock()
 
 def _known_posts_of(access: StoreAccess) -> _KnownPosts:
     with _lock:
-        known = _known.get(access.store)
-        if known is None:
-            known = _known[access.store] = _KnownPosts(only_here=access.answers_at_once)
+        try:
+            known = _known.get(access.store)
+            if known is None:
+                known = _known[access.store] = _KnownPosts(only_here=access.answers_at_once)
+        except TypeError:  # a custom store that cannot be a weak key: others look periodically
+            known = _KnownPosts(only_here=False)
         return known
 
 

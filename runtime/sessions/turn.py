@@ -159,9 +159,7 @@ class Turn:
         lease = self._lease
         if self._inbox is None or lease is None:
             return []
-        self.heard = state.context.inbox = HeardPosts(
-            self._inbox, state.context.run_id, lease.commit
-        )
+        self.heard = state.context.inbox = HeardPosts(self._inbox, lease.commit)
         if not stored or log is None or await self._come_later(log):
             posts = []
         else:
