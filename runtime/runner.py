@@ -498,6 +498,7 @@ class Runner(Unpicklable, Generic[OutputT_co]):
             ),
             settle,
             self._background,
+            lambda run_id, after: self.attach(run_id, after=after),
         )
 
     @suggests_option("Session.run")

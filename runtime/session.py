@@ -7,12 +7,13 @@ number of processes. The object only keeps its runs that have not ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Unpack, get_args
 from weakref import WeakSet
 
 from .data.chat import Message
+from .data.events import AgentEvent
 from .data.output_type import OutputT_co
 from .data.posts import Boundary, Post, Posted
 from .durability.leases import Busy
@@ -21,6 +22,7 @@ from .durability.store_keys import session_key
 from .errors import UsageError
 from .run.background import Background, BackgroundTask, TaskInfo
 from .run.run import Run, end_of
+from .run.session_events import follow_session
 from .sessions.inbox import Inbox
 from .sessions.session_log import SessionLog
 from .sessions.session_policy import SessionPolicy, SessionPolicyLike, as_policy
@@ -125,6 +127,7 @@ class Session(Generic[OutputT_co]):
 
     __slots__ = (
         "_access",
+        "_attach",
         "_background",
         "_begun",
         "_busy",
@@ -151,7 +154,9 @@ class Session(Generic[OutputT_co]):
         inbox: Inbox,
         settle: float,
         background: Background,
+        attach: Callable[[str, int], Run[OutputT_co]],
     ) -> None:
+        self._attach = attach
         self._background = background
         self.id = session_id
         self._inbox = inbox
@@ -257,6 +262,15 @@ class Session(Generic[OutputT_co]):
     async def withdraw(self, id: str) -> bool:  # noqa: A002 -- the natural name
         """Remove a post. Returns False if a turn has heard it, or is about to."""
         return await self._inbox.withdraw(id)
+
+    def follow(self, after: tuple[str, int] | None = None) -> AsyncIterator[AgentEvent]:
+        """Iterate over the events of all turns of the session, as they happen in any process.
+
+        `after` is the `(run_id, seq)` of the last event that you have; without it, the iteration
+        starts with the first turn that the store has. It does not end by itself. Turns are found
+        once the store lists them: from their start with `durability="step"` or a `keep`.
+        """
+        return follow_session(self._access, self.id, self._attach, after)
 
     async def tasks(self) -> list[TaskInfo]:
         """Return the background tasks that turns of the session have started, newest first."""

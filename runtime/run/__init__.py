@@ -23,6 +23,7 @@ agents' own code runs in the actors of `agent/`. Each module imports only from t
     approving       the interrupt that an answer applies to
     kept            queries about the runs in a store: a package
     recovery_loop   periodic recovery, for a service
+    session_events  the events of all turns of a session
     attending       starting turns for posts to idle sessions
     schedules       runs that start at certain times
     map_progress    the progress of a mapping
