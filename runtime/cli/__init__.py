@@ -7,6 +7,7 @@
     turns             shows one run as it happens; Ctrl-C cancels it
     conversation      `offbook run`, and `resume`
     kept              `offbook runs`, `show`, `cancel`, `forget`, `retry`
+    posting           `offbook post`, `schedules`
     copies            `offbook hold`, `release`, `backup`, `export`, `import`
     pictures          `offbook graph`, `timeline`
     demo              `offbook demo`

@@ -15,6 +15,7 @@ from .guarded import guarded
 from .kept import ListOptions, cancel_run, forget_runs, list_runs, retry_run, show_run
 from .loading import with_types_of
 from .pictures import draw_graph, draw_timeline
+from .posting import list_schedules, post_to
 
 __all__ = ["add_store_commands"]
 
@@ -51,6 +52,7 @@ _Load = Annotated[
         help="Import this first, to register the custom types in the store.",
     ),
 ]
+_Root = Annotated[str, typer.Option("--agent", metavar="NAME", help="The name of the root agent.")]
 _Output = Annotated[
     str | None,
     typer.Option(
@@ -67,6 +69,8 @@ def add_store_commands(app: typer.Typer) -> None:
         resume,
         retry,
         cancel,
+        post,
+        schedules,
         forget,
         hold,
         release,
@@ -157,6 +161,39 @@ def retry(run_id: _Id, target: _Agent = None, store: _Store = None, debug: _Debu
 def cancel(run_id: _Id, store: _Store = None, debug: _Debug = False) -> None:  # noqa: FBT002
     """Cancel a run, in whichever process it runs."""
     guarded(lambda: cancel_run(store, run_id), debug=debug)
+
+
+def post(
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The id of the session.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message.")],
+    agent: _Root,
+    post_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="ID", help="The id of the post. The same id is the same post."
+        ),
+    ] = None,
+    when: Annotated[
+        str, typer.Option(help="When it is heard: safe_point, turn_end or preempt.")
+    ] = "safe_point",
+    store: _Store = None,
+    as_json: _Json = False,  # noqa: FBT002
+    debug: _Debug = False,  # noqa: FBT002
+) -> None:
+    """Post a message to a session: its running turn hears it, or it starts a turn."""
+    guarded(
+        lambda: post_to(store, session, text, agent, post_id, when, as_json=as_json), debug=debug
+    )
+
+
+def schedules(
+    agent: _Root,
+    store: _Store = None,
+    as_json: _Json = False,  # noqa: FBT002
+    debug: _Debug = False,  # noqa: FBT002
+) -> None:
+    """List the schedules of an agent."""
+    guarded(lambda: list_schedules(store, agent, as_json=as_json), debug=debug)
 
 
 def forget(
