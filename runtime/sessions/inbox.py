@@ -345,10 +345,18 @@ class HeardPosts:
 
     async def at_safe_point(self) -> list[Post] | None:
         """Take the posts that are heard during a turn. None: the turn must end for a post."""
-        unseen = await self._unseen()
-        if any(stored.post.when == "preempt" for stored in unseen):
+        unseen = [stored.post for stored in await self._unseen()]
+        if any(post.when == "preempt" for post in unseen) and any(
+            post.when == "preempt" for post in self._allowed(unseen)
+        ):
             return None
         return await self._take(_for_safe_point) if unseen else []
+
+    def _allowed(self, posts: list[Post]) -> list[Post]:
+        """Return the posts that the user's function lets a turn hear."""
+        if self._inbox.choose is None or not posts:
+            return posts
+        return _chosen(self._inbox.choose(tuple(posts)), posts)
 
     async def _unseen(self) -> list[Stored]:
         if not await self._inbox.may_have_posts():
@@ -357,9 +365,7 @@ class HeardPosts:
 
     async def _take(self, choose: Callable[[list[Post]], list[Post]]) -> list[Post]:
         while stored := await self._unseen():
-            posts = choose([one.post for one in stored])
-            if self._inbox.choose is not None and posts:
-                posts = _chosen(self._inbox.choose(tuple(posts)), posts)
+            posts = self._allowed(choose([one.post for one in stored]))
             wanted = {post.seq for post in posts}
             taken = [one for one in stored if one.post.seq in wanted]
             keys = {one.key for one in taken}

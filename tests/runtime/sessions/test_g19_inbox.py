@@ -350,6 +350,19 @@ def test_g19_a_function_chooses_what_is_heard_now_and_the_rest_waits(run, store)
     run(main())
 
 
+def test_g19_a_preempting_post_that_the_function_leaves_ends_no_turn(run, store):
+    async def main():
+        async with desk_of(store) as desk:
+            session = desk.runner.session("s", inbox=lambda posts: [])
+            await session.post("stop", when="preempt")
+            desk.gate.set()
+            result = await session.query("work")
+            assert (result.status, result.final_output) == (RunStatus.COMPLETED, "heard done")
+            assert [post.message.text for post in await session.inbox()] == ["stop"]
+
+    run(main())
+
+
 def test_g19_posts_that_come_one_after_the_other_settle_into_one_turn(run, store_of):
     async def main():
         async with desk_of(store_of("sqlite")) as desk:
