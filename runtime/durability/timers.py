@@ -19,6 +19,7 @@ from ..data.chat import new_id
 from ..data.interrupt import InterruptContext
 from ..data.value import Value
 from ..errors import CheckpointError
+from ..log import loggers
 from ..stores.run_entries import TIMER, DropEntry, ExpectEntry, RunEntry, RunQuery
 from ..stores.writes import Put, Write
 from .run_labels import session_text
@@ -117,11 +118,20 @@ async def due_task(access: StoreAccess, task_id: str) -> list[Write]:
 
 
 async def due_timers(access: StoreAccess, agent_name: str) -> list[Timer]:
-    """Return timers of that agent that are due: the first ones first, and at most some hundreds."""
+    """Return timers of that agent that are due: the first ones first, and at most some hundreds.
+
+    One that cannot be read is left out, so that it does not hold back the others.
+    """
     query = RunQuery(
         (TIMER,), agent_name, until=_microseconds(datetime.now(UTC)) + 1, limit=_AT_ONCE
     )
-    return [read_timer(row) for row in reversed(await access.run_entries(query))]
+    found = []
+    for row in reversed(await access.run_entries(query)):
+        try:
+            found.append(read_timer(row))
+        except CheckpointError as problem:
+            loggers.durability.warning("Timer %r is left in the store: %s", row.key, problem)
+    return found
 
 
 async def timers_of(access: StoreAccess, agent_name: str, session_id: str) -> list[Timer]:

@@ -282,6 +282,29 @@ def test_g21_several_processes_attend_and_each_timer_acts_once(run, store_of):
     run(main())
 
 
+def test_g21_a_timer_that_cannot_be_read_holds_back_nothing(run, store_of):
+    class Repeats:
+        async def generate(self, request):
+            return Message.assistant(f"heard {request.messages[-1].text}")
+
+    async def main():
+        store = store_of("sqlite")
+        async with runner_of(ChatModelAgent(name="A", model=Repeats()), store) as runner:
+            past = datetime.now(UTC) - LATER
+            await runner.session("damaged").post("never", not_before=past)
+            (row,) = await timers(store)
+            await store.commit(None, [row.replace(value=b"damaged")])
+            await runner.session("s").post("posted")
+            await runner.session("t").post("due", not_before=past)
+            async with runner.attending(every=0.05), asyncio.timeout(20):
+                for session_id in "st":
+                    while len(await runner.session(session_id).history()) < 2:
+                        await asyncio.sleep(0.01)
+            assert [one.key for one in await timers(store)] == [row.key]
+
+    run(main())
+
+
 def test_bad_input_of_time_is_told(run):
     async def main():
         async with runner_of(asking(LATER, None), MemoryStore()) as runner:
