@@ -10,6 +10,7 @@ A timer holds what is needed to act on it, and no reference to a process.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -42,6 +43,9 @@ __all__ = [
 
 _FORMAT: Final = 1
 _AT_ONCE: Final = 200
+_MOST_PAGES: Final = 500
+"""The pages that a look goes back to find the timers that are due first."""
+_PAGE: Final = 1_000
 
 TimerKind: TypeAlias = Literal["deadline", "reminder", "occurrence", "task"]
 
@@ -125,8 +129,16 @@ async def due_timers(access: StoreAccess, agent_name: str) -> list[Timer]:
     query = RunQuery(
         (TIMER,), agent_name, until=_microseconds(datetime.now(UTC)) + 1, limit=_AT_ONCE
     )
+    # A store lists the last ones first: after a time in which nobody attended, there are more.
+    rows = await access.run_entries(query)
+    page = rows
+    for _ in range(_MOST_PAGES):
+        if len(page) < _AT_ONCE:
+            break
+        page = await access.run_entries(replace(query, after=page[-1].key))
+        rows = [*rows, *page][-_AT_ONCE:]
     found = []
-    for row in reversed(await access.run_entries(query)):
+    for row in reversed(rows):
         try:
             found.append(read_timer(row))
         except CheckpointError as problem:
@@ -136,8 +148,12 @@ async def due_timers(access: StoreAccess, agent_name: str) -> list[Timer]:
 
 async def timers_of(access: StoreAccess, agent_name: str, session_id: str) -> list[Timer]:
     """Return the timers of a session, the first ones first."""
-    query = RunQuery((TIMER,), agent_name, session=session_text(session_id), limit=10_000)
-    return [read_timer(row) for row in reversed(await access.run_entries(query))]
+    query = RunQuery((TIMER,), agent_name, session=session_text(session_id), limit=_PAGE)
+    rows = page = await access.run_entries(query)
+    while len(page) == _PAGE:
+        page = await access.run_entries(replace(query, after=page[-1].key))
+        rows = [*rows, *page]
+    return [read_timer(row) for row in reversed(rows)]
 
 
 def read_timer(row: RunEntry) -> Timer:

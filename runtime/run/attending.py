@@ -239,16 +239,20 @@ class _Attendant(Actor):
         settings = self._settings
         if not settings.access.lists_runs:
             return
-        due = await due_timers(settings.access, settings.agent_name)
-        self._begun &= {timer.row for timer in due}  # the others are gone from the store
-        for timer in due:
-            if timer.row in self._begun:
-                continue
-            try:
-                if not await settings.act(timer):
-                    self._begun.add(timer.row)
-            except Exception as error:  # noqa: BLE001 -- the store may answer next time
-                loggers.run.warning("Timer %r is tried again: %s", timer.key, error)
+        gone = 1
+        while gone:  # until none of those that are left can be acted on now
+            gone, due = 0, await due_timers(settings.access, settings.agent_name)
+            self._begun &= {timer.row for timer in due}  # the others are gone from the store
+            for timer in due:
+                if timer.row in self._begun:
+                    continue
+                try:
+                    if await settings.act(timer):
+                        gone += 1
+                    else:
+                        self._begun.add(timer.row)
+                except Exception as error:  # noqa: BLE001 -- the store may answer next time
+                    loggers.run.warning("Timer %r is tried again: %s", timer.key, error)
 
     async def _look(self, session_id: str) -> None:
         """Look at one inbox."""

@@ -338,3 +338,25 @@ def test_bad_input_of_time_is_told(run):
                 tool(lambda: 1, name="x", on_timeout="maybe")
 
     run(main())
+
+
+def test_g21_reminders_that_were_missed_are_heard_in_the_order_of_their_times(run, store_of):
+    class Repeats:
+        async def generate(self, request):
+            return Message.assistant("heard")
+
+    async def main():
+        async with runner_of(
+            ChatModelAgent(name="A", model=Repeats()), store_of("sqlite")
+        ) as runner:
+            session, now = runner.session("s"), datetime.now(UTC)
+            for number in range(450):
+                at = now - timedelta(seconds=1000 - number)
+                await session.post(str(number), not_before=at)
+            async with runner.attending(every=0.05), asyncio.timeout(30):
+                while await session.inbox() or await timers(runner.store):
+                    await asyncio.sleep(0.02)
+            said = [one.text for one in await session.history() if one.role == "user"]
+            assert said == [str(number) for number in range(450)]
+
+    run(main())
