@@ -90,12 +90,27 @@ INPUTS = [(beginning, piece, end) for beginning in BEGINNINGS for piece in PIECE
 
 
 METHODS = ("match", "fullmatch", "search", "sub", "split", "findall", "finditer")
-TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
+NODES = {path: list(ast.walk(ast.parse(path.read_text()))) for path in SOURCES}
+IMPORTED = {
+    path: {node.name for node in nodes if isinstance(node, ast.alias)}
+    for path, nodes in NODES.items()
+}
+# What is called on a name: `name.method(...)`.
+CALLS = {
+    path: [
+        node
+        for node in nodes
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+    ]
+    for path, nodes in NODES.items()
+}
 
 
 def named(path, call):
     """The name that a compiled expression has in its file."""
-    for node in ast.walk(TREES[path]):
+    for node in NODES[path]:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is call:
             target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
             return target.id
@@ -106,22 +121,12 @@ def uses(path, name):
     """How it is used: the methods that are called on that name, in its file and where it is
     imported.
     """
-    trees = [
-        tree
-        for tree in TREES.values()
-        if tree is TREES[path]
-        or any(isinstance(node, ast.alias) and node.name == name for node in ast.walk(tree))
-    ]
-    calls = [
-        node.func
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    ]
     return {
-        call.attr
+        call.func.attr
+        for where, calls in CALLS.items()
+        if where == path or name in IMPORTED[where]
         for call in calls
-        if isinstance(call.value, ast.Name) and call.value.id == name and call.attr in METHODS
+        if call.func.value.id == name and call.func.attr in METHODS
     }
 
 
@@ -129,14 +134,8 @@ def patterns():
     """Each regular expression that stands in the source: where, its text, its flags, how it is
     used.
     """
-    for path, tree in TREES.items():
-        for node in ast.walk(tree):
-            if not (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and isinstance(node.func.value, ast.Name)
-            ):
-                continue
+    for path, calls in CALLS.items():
+        for node in calls:
             if node.func.value.id == "re" and node.func.attr in ("compile", *METHODS):
                 others = [*node.args[1:], *(word.value for word in node.keywords)]
                 flags = {
