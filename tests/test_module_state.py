@@ -338,7 +338,9 @@ def is_never_changed(module, name):
             continue
         names = {alias.asname or alias.name for alias in imported if alias.name == name}
         modules = {(alias.asname or alias.name, name) for alias in imported if alias.name == stem}
-        if not all(map(only_reads, uses(tree_of(own), {name} if own == module else names, modules))):
+        if not all(
+            map(only_reads, uses(tree_of(own), {name} if own == module else names, modules))
+        ):
             return False
     return True
 

@@ -54,6 +54,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tasks", "size", "piece", "most"),
     [(1, 10_000_000, 1_000, 250), (50, 18_000, 3, 90)],
