@@ -29,8 +29,9 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 # The programs that tests start import the product hundreds of times: they read its byte code, and
-# what begins writes it, whatever is usual at this desk.
+# what begins writes it, whatever is usual at this desk; as do the tests themselves.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell that starts the tests in the background, or under nohup, has them ignore SIGINT, and every
 # process that they start would inherit that.
@@ -77,6 +78,13 @@ def freeze_what_stays() -> None:
 
 
 def pytest_collection_finish() -> None:
+    freeze_what_stays()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_stays_is_frozen() -> Iterator[None]:
+    """What the tests of a file keep, such as the sources that they have parsed, stays, too."""
+    yield
     freeze_what_stays()
 
 
