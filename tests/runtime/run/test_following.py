@@ -23,6 +23,7 @@ from offbook.runtime import (
     ToolCalls,
     UsageError,
 )
+from offbook.runtime.durability import leases
 from offbook.runtime.testing import ManualClock
 from tests.doubles.gated_model import Gated
 from tests.doubles.held_stores import beside
@@ -186,7 +187,9 @@ def test_a_queued_turn_is_known_to_every_process_once_it_was_accepted(run, store
 
 
 @KINDS
-def test_a_queued_turn_is_cancelled_from_another_process(run, store_of, kind):
+def test_a_queued_turn_is_cancelled_from_another_process(run, store_of, monkeypatch, kind):
+    monkeypatch.setattr(leases, "PREEMPT_SECONDS", 0.1)
+
     async def main():
         ours, theirs = pair(store_of, kind)
         model = Gated()
