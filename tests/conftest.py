@@ -7,6 +7,7 @@ import gc
 import itertools
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
@@ -26,6 +27,11 @@ from tests.programs.servers import PostgresServer, RedisServer
 settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+# The programs that tests start import the product hundreds of times: they read its byte code, and
+# what begins writes it, whatever is usual at this desk; as do the tests themselves.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell that starts the tests in the background, or under nohup, has them ignore SIGINT, and every
 # process that they start would inherit that.
@@ -57,22 +63,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_finish() -> None:
+_imported = 0
+"""How many modules there were when what had been imported was frozen."""
+
+
+def freeze_what_stays() -> None:
     """What was imported is there to stay: the tests collect garbage thousands of times, and need
     not look at it each time.
     """
+    global _imported
+    _imported = len(sys.modules)
     gc.collect()
     gc.freeze()
+
+
+def pytest_collection_finish() -> None:
+    freeze_what_stays()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def what_stays_is_frozen() -> Iterator[None]:
-    """What the tests of a file have imported stays, too: a library that is imported late would make
-    each later collection slow.
-    """
+    """What the tests of a file keep, such as the sources that they have parsed, stays, too."""
     yield
-    gc.collect()
-    gc.freeze()
+    freeze_what_stays()
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +107,8 @@ def nothing_is_left() -> Iterator[None]:
     assert not left, f"threads left: {left}"
     assert not pykka.ActorRegistry.get_all()
     assert not directory._by_loop or list(directory._by_loop.values()) == [directory._default]
+    if len(sys.modules) > _imported + 10:  # a library that is imported late
+        freeze_what_stays()
 
 
 def _closes_a_model(task: asyncio.Task[Any]) -> bool:

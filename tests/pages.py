@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -149,8 +150,12 @@ def _run(
 def check_programs(pages: Iterable[Path], folder: Path) -> None:
     """Each program runs as it stands, and prints what its page says."""
     lonely = [(page, block) for page in pages for block in blocks_of(page) if block.mark == "alone"]
-    beside = [_run([program], Path(mkdtemp(dir=folder)), {}) for program in lonely]
-    for done in [*run_programs(pages, folder), *(done for (done,) in beside)]:
+    with ThreadPoolExecutor() as several:
+        beside = [
+            several.submit(_run, [program], Path(mkdtemp(dir=folder)), {}) for program in lonely
+        ]
+        together = run_programs(pages, folder)
+    for done in [*together, *(one for ran in beside for one in ran.result())]:
         assert done.error is None, f"{done.where}: {done.error}"
         assert done.stderr == "", f"{done.where}: {done.stderr}"
         assert lines(done.output) == lines(done.block.output), done.where

@@ -222,13 +222,22 @@ def module_of(path):
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-TREES = {module_of(path): ast.parse(path.read_text(), name_of(path)) for path in SOURCES}
-PARENTS = {
-    child: parent
-    for tree in TREES.values()
-    for parent in ast.walk(tree)
-    for child in ast.iter_child_nodes(parent)
-}
+MODULES = {module_of(path): path for path in SOURCES}
+PARENTS = {}
+
+
+@functools.cache
+def tree_of(module):
+    path = MODULES[module]
+    tree = ast.parse(path.read_text(), name_of(path))
+    remember_parents(tree)
+    return tree
+
+
+def remember_parents(tree):
+    PARENTS.update(
+        (child, parent) for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)
+    )
 
 
 def bound_names(body):
@@ -312,7 +321,7 @@ def imported_by(module):
     """All that it imports from elsewhere."""
     return [
         alias
-        for node in ast.walk(TREES[module])
+        for node in ast.walk(tree_of(module))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     ]
@@ -323,13 +332,15 @@ def is_never_changed(module, name):
     imports it, or its module, by whatever name.
     """
     stem = module.rpartition(".")[2]
-    for own, tree in TREES.items():
+    for own in MODULES:
         imported = imported_by(own)
         if own != module and not any(alias.name in (name, stem) for alias in imported):
             continue
         names = {alias.asname or alias.name for alias in imported if alias.name == name}
         modules = {(alias.asname or alias.name, name) for alias in imported if alias.name == stem}
-        if not all(map(only_reads, uses(tree, {name} if own == module else names, modules))):
+        if not all(
+            map(only_reads, uses(tree_of(own), {name} if own == module else names, modules))
+        ):
             return False
     return True
 
@@ -338,7 +349,7 @@ def state_of(module):
     """The names that a module binds to what can change, or binds again with `global`, and its
     functions that remember their results.
     """
-    tree, values = TREES[module], vars(importlib.import_module(f"offbook.{module}"))
+    tree, values = tree_of(module), vars(importlib.import_module(f"offbook.{module}"))
     rebound = {
         name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
     }
@@ -362,15 +373,15 @@ def _frozen(table):
     return MappingProxyType(table) if isinstance(table, dict) else tuple(table)
 
 
-@over(TREES)
+@over(MODULES)
 def test_a_module_has_no_state_but_what_is_listed_with_a_reason(module):
     assert state_of(module) == set(STATE.get(module, ())) | set(CONSTANTS.get(module, ()))
 
 
-@over(TREES)
+@over(MODULES)
 def test_no_class_shares_state_among_its_instances(module):
     values = vars(importlib.import_module(f"offbook.{module}"))
-    for owner in (node for node in TREES[module].body if isinstance(node, ast.ClassDef)):
+    for owner in (node for node in tree_of(module).body if isinstance(node, ast.ClassDef)):
         shared = vars(values[owner.name])
         changing = (dict, list, set, bytearray, threading.local, type(threading.Lock()))
         assert [
@@ -421,9 +432,7 @@ def test_what_only_reads_a_table_is_none_of_that(use):
 
 def reads_only(code):
     tree = ast.parse(code)
-    PARENTS.update(
-        (child, parent) for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)
-    )
+    remember_parents(tree)
     return all(map(only_reads, uses(tree, {"T"}, set())))
 
 

@@ -3,6 +3,7 @@ is.
 """
 
 import ast
+import functools
 import re
 import time
 from pathlib import Path
@@ -90,38 +91,51 @@ INPUTS = [(beginning, piece, end) for beginning in BEGINNINGS for piece in PIECE
 
 
 METHODS = ("match", "fullmatch", "search", "sub", "split", "findall", "finditer")
-TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
+TEXTS = {path: path.read_text() for path in SOURCES}
+
+
+@functools.cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(TEXTS[path])))
+
+
+@functools.cache
+def imported_by(path):
+    return {node.name for node in nodes_of(path) if isinstance(node, ast.alias)}
+
+
+@functools.cache
+def calls_of(path):
+    """What is called on a name: `name.method(...)`."""
+    return [
+        node
+        for node in nodes_of(path)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+    ]
 
 
 def named(path, call):
     """The name that a compiled expression has in its file."""
-    for node in ast.walk(TREES[path]):
+    for node in nodes_of(path):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is call:
             target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
             return target.id
-    return None
+    return ""
 
 
+@functools.cache
 def uses(path, name):
     """How it is used: the methods that are called on that name, in its file and where it is
     imported.
     """
-    trees = [
-        tree
-        for tree in TREES.values()
-        if tree is TREES[path]
-        or any(isinstance(node, ast.alias) and node.name == name for node in ast.walk(tree))
-    ]
-    calls = [
-        node.func
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    ]
     return {
-        call.attr
-        for call in calls
-        if isinstance(call.value, ast.Name) and call.value.id == name and call.attr in METHODS
+        call.func.attr
+        for where, text in TEXTS.items()
+        if name in text and (where == path or name in imported_by(where))
+        for call in calls_of(where)
+        if call.func.value.id == name and call.func.attr in METHODS
     }
 
 
@@ -129,14 +143,8 @@ def patterns():
     """Each regular expression that stands in the source: where, its text, its flags, how it is
     used.
     """
-    for path, tree in TREES.items():
-        for node in ast.walk(tree):
-            if not (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and isinstance(node.func.value, ast.Name)
-            ):
-                continue
+    for path, text in TEXTS.items():
+        for node in calls_of(path) if re.search(r"\bre\.", text) else ():
             if node.func.value.id == "re" and node.func.attr in ("compile", *METHODS):
                 others = [*node.args[1:], *(word.value for word in node.keywords)]
                 flags = {

@@ -15,6 +15,7 @@ from a2a.types import a2a_pb2 as pb
 
 from offbook.actors import Agent
 from offbook.runtime import AgentEvent, CustomAction
+from tests.doubles import quick_uvicorn
 
 VERSION = {"A2A-Version": "1.0"}
 _numbers = itertools.count(1)
@@ -48,7 +49,7 @@ async def serving(app, **config):
     # As `offbook serve` has it.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(
+    server = quick_uvicorn.Server(
         uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=2, lifespan="on", **config)
     )
     task = asyncio.create_task(server.serve(sockets=[listening]))

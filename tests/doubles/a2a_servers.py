@@ -23,6 +23,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
+from tests.doubles import quick_uvicorn
 from tests.programs.servers import free_port
 
 __all__ = [
@@ -129,7 +130,7 @@ class _Executor(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-class _Uvicorn(uvicorn.Server):
+class _Uvicorn(quick_uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Any:
         yield

@@ -298,5 +298,10 @@ async def cluster_of(hosts=2, *, machines=None, **given):
     try:
         async with Cluster(spec.cluster, spec, hosts, machines) as cluster:
             yield cluster, machines
+            # What has been received is told now, and not with the next beat, for which each host
+            # would wait before it ends.
+            for link in cluster._routes._links.values():
+                if link._link:
+                    link._flush(even_empty=True)
     finally:
         await asyncio.to_thread(machines.clean_up)

@@ -6,6 +6,8 @@ import socket
 
 import uvicorn
 
+from tests.doubles import quick_uvicorn
+
 
 class Webhook:
     """`hold`: an event for which each call waits before it is answered.
@@ -50,7 +52,7 @@ class Webhook:
         self._socket.bind(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/hook"
-        self._server = uvicorn.Server(
+        self._server = quick_uvicorn.Server(
             uvicorn.Config(
                 self, log_level="error", lifespan="off", timeout_graceful_shutdown=1, **self._ssl
             )

@@ -7,9 +7,12 @@ is too slow is disconnected, and reads the rest from the store.
 from __future__ import annotations
 
 import asyncio
+from array import array
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ...agent.run_messages import CancelRun
+from ...data.chat import MessageDelta
 from ...data.events import AgentEvent
 from ..cancellation import stop_run_of
 from ..run_progress import RunProgress
@@ -26,6 +29,39 @@ _CAPACITY: Final = 1024
 """The number of events that may wait for one follower. Deltas are merged long before that."""
 
 _live: Final[dict[asyncio.AbstractEventLoop, dict[str, LiveRun]]] = {}
+
+
+class _Pieces:
+    """The deltas of a message that is still streaming.
+
+    There may be thousands. Of most, only the text, the number and the time are stored: a quarter of
+    the memory that their events would take.
+    """
+
+    __slots__ = ("_events", "_seqs", "_texts", "_times")
+
+    def __init__(self, first: AgentEvent) -> None:
+        self._events = [first]  # the first, and those that are more than text
+        self._texts: list[str] = []
+        self._seqs = array("q")
+        self._times = array("d")
+
+    def add(self, event: AgentEvent) -> None:
+        delta = event.delta
+        assert delta is not None
+        if delta.reasoning or delta.tool_calls or type(delta) is not MessageDelta:
+            self._events.append(event)
+        else:
+            self._texts.append(delta.content)
+            self._seqs.append(event.seq)
+            self._times.append(event.timestamp)
+
+    def events(self) -> Iterator[AgentEvent]:
+        """Yield all of them, in no particular order."""
+        yield from self._events
+        first = self._events[0]
+        for text, seq, timestamp in zip(self._texts, self._seqs, self._times, strict=True):
+            yield first.replace(delta=MessageDelta(text), seq=seq, timestamp=timestamp)
 
 
 class LiveRun:
@@ -48,9 +84,7 @@ class LiveRun:
         self.run_id = progress.context.run_id
         self._cell: LoopCell | None = None
         self._followers: tuple[EventStream, ...] = ()
-        self._pieces: dict[
-            str, list[AgentEvent]
-        ] = {}  # of messages that are still streaming, by invocation
+        self._pieces: dict[str, _Pieces] = {}  # by invocation
         self._access = access
         # An older run with the same id, in another store or not left yet.
         self._older: LiveRun | None = None
@@ -70,7 +104,11 @@ class LiveRun:
     def show(self, event: AgentEvent) -> None:
         """Pass an event to the followers."""
         if event.delta is not None and event.error is None:
-            self._pieces.setdefault(event.invocation_id, []).append(event)
+            pieces = self._pieces.get(event.invocation_id)
+            if pieces is None:
+                self._pieces[event.invocation_id] = _Pieces(event)
+            else:
+                pieces.add(event)
             for stream in self._followers:
                 if not stream.merge(event):
                     stream.put(event)
@@ -92,7 +130,7 @@ class LiveRun:
             self._followers += (stream,)
         so_far = [
             *self.progress.events,
-            *(piece for pieces in self._pieces.values() for piece in pieces),
+            *(piece for pieces in self._pieces.values() for piece in pieces.events()),
         ]
         return self.progress.last_seq, sorted(so_far, key=lambda event: event.seq), stream
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mcp.client import stdio
 
 from offbook.actors import ChatModelAgent, McpTools
 from offbook.runtime import (
@@ -210,7 +211,9 @@ def test_a_filter_and_an_approval(run):
         ([sys.executable, "-c", "import time; time.sleep(60)"], "has not answered in time"),
     ],
 )
-def test_a_broken_server_is_a_clear_error(run, command, said):
+def test_a_broken_server_is_a_clear_error(run, monkeypatch, command, said):
+    monkeypatch.setattr(stdio, "PROCESS_TERMINATION_TIMEOUT", 0.1)  # until one that hangs is ended
+
     async def main():
         with pytest.raises(ToolError, match=said):
             async with McpTools(command=command, connect_timeout=0.5):

@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 from offbook.runtime.cli.doctor import _without_password
+from offbook.runtime.stores.redis.store import _Server
 from tests.doubles.commands import Terminal, command
 
 __all__ = ["command"]
@@ -135,6 +136,7 @@ def test_a_terminal_of_80_columns_shows_all_of_it_with_what_is_to_be_done(comman
 def test_keys_and_passwords_are_never_shown(command, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("OPENAI_MODEL", "gpt-x")
+    monkeypatch.setattr(_Server, "patience", 0.1)  # nothing listens there
     done = command("doctor", "clerks.py", "--store", "redis://me:hidden@127.0.0.1:1/0")
     assert "sk-secret" not in done.stdout
     assert "gpt-x" in line(done, "model")

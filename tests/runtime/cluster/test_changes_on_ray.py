@@ -57,6 +57,7 @@ def check_answers(repetitions, answers):
         assert one["told"] == {"completed": answers}, "an answer that is sent again is taken once"
 
 
+@pytest.mark.slow
 def test_g14_g17_two_hosts_are_drained_under_load_and_answers_survive_a_kill(tmp_path):
     numbers = {"SESSIONS": 4, "MESSAGES": 15, "RUNS": 6, "ANSWERS": 15}
     found = told(tmp_path, ["drain", "answers_kill"], 120, **numbers)

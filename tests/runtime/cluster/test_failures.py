@@ -97,7 +97,7 @@ def test_g18_a_host_that_is_stopped_is_noticed_ended_and_writes_nothing_when_it_
     within, shop
 ):
     async def story():
-        async with cluster_of(2) as (cluster, machines):
+        async with cluster_of(2, limits={"hang_seconds": 1.5}) as (cluster, machines):
             run = cluster.runner.query("12 hi")
             texts = []
             async for event in run:

@@ -188,7 +188,7 @@ def test_recover_wakes_no_more_runs_at_once_than_it_is_told(run):
                 for _ in range(6)
             ]
             await asked.wait()
-            await system.drain(5)
+            await system.drain(0.05)
             assert {(await one).status for one in runs} == {"drained"}
         at_work, most, again = 0, 0, asyncio.Event()
 

@@ -15,6 +15,7 @@ from offbook.runtime import (
     ToolCall,
     UsageError,
 )
+from offbook.runtime.run import opening
 from tests.doubles.held_stores import beside
 
 
@@ -48,7 +49,9 @@ async def until(condition):
         await asyncio.sleep(0)
 
 
-def test_an_answer_that_is_sent_again_is_taken_once_and_its_run_is_followed(run):
+def test_an_answer_that_is_sent_again_is_taken_once_and_its_run_is_followed(run, monkeypatch):
+    monkeypatch.setattr(opening, "_RESENT_SECONDS", 0.3)  # until another answer is refused
+
     async def main():
         bench = Bench()
         async with ActorSystem() as system:

@@ -3,6 +3,7 @@ interrupts, to its one end.
 """
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -22,6 +23,7 @@ from offbook.runtime import (
     ToolCalls,
     UsageError,
 )
+from offbook.runtime.durability import leases
 from offbook.runtime.testing import ManualClock
 from tests.doubles.gated_model import Gated
 from tests.doubles.held_stores import beside
@@ -73,6 +75,60 @@ def text_of(event):
 
 async def soon(what):
     return await asyncio.wait_for(what, PATIENCE)
+
+
+def test_a_message_that_still_streams_takes_little_more_than_its_pieces(run):
+    """What a follower that comes later is shown of it is in memory until the message is whole."""
+    pieces = 5_000
+
+    class Talks:
+        def __init__(self):
+            self.said, self.go = asyncio.Event(), asyncio.Event()
+
+        async def generate(self, request):
+            raise AssertionError
+
+        async def stream(self, request):
+            yield MessageDelta("", reasoning="why")
+            for number in range(pieces):
+                yield MessageDelta(f"{number} ")
+            self.said.set()
+            await self.go.wait()
+            yield Message.assistant("all")
+
+    async def main():
+        model = Talks()
+        runner = Runner(
+            ChatModelAgent(name="A", model=model),
+            system=beside(),
+            store=MemoryStore(),
+            durability="step",
+            streaming=True,
+        )
+        tracemalloc.start()
+        try:
+            begun = runner.query("q", run_id="r", detached=True)
+            await soon(model.said.wait())
+            taken = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        assert taken < 160 * pieces
+        followed = runner.attach("r")
+        seen = []
+        async for event in followed:
+            if event.delta is not None:
+                seen.append(event)
+            if len(seen) == pieces + 1:
+                model.go.set()
+        assert seen[0].delta == MessageDelta("", reasoning="why")
+        assert [one.delta for one in seen[1:]] == [
+            MessageDelta(f"{number} ") for number in range(pieces)
+        ]
+        assert [one.seq for one in seen] == sorted({one.seq for one in seen})
+        assert {(one.agent_name, one.run_id, one.run_path) for one in seen} == {("A", "r", ("A",))}
+        assert (await soon(begun)).final_message.text == "all"
+
+    run(main())
 
 
 # --- known from the beginning ---
@@ -131,7 +187,9 @@ def test_a_queued_turn_is_known_to_every_process_once_it_was_accepted(run, store
 
 
 @KINDS
-def test_a_queued_turn_is_cancelled_from_another_process(run, store_of, kind):
+def test_a_queued_turn_is_cancelled_from_another_process(run, store_of, monkeypatch, kind):
+    monkeypatch.setattr(leases, "PREEMPT_SECONDS", 0.1)
+
     async def main():
         ours, theirs = pair(store_of, kind)
         model = Gated()

@@ -13,8 +13,8 @@ import pytest
 
 from offbook.runtime import ActorSystem, PostgresStore, RedisStore, SQLiteStore, StoreError
 from offbook.runtime.stores import store_thread
+from offbook.runtime.stores.postgres import client, tables
 from offbook.runtime.stores.postgres import store as postgres_store
-from offbook.runtime.stores.postgres import tables
 from offbook.runtime.stores.postgres.store import _Database
 from offbook.runtime.stores.redis import store as redis_store
 from offbook.runtime.stores.store_thread import Operation, Worker
@@ -29,6 +29,8 @@ def impatient(monkeypatch):
     """The same with shorter times."""
     monkeypatch.setattr(_Database, "answer_seconds", SILENCE)
     monkeypatch.setattr(redis_store, "_TIMEOUT", SILENCE)
+    monkeypatch.setattr(client, "CANCEL_SECONDS", SILENCE)
+    monkeypatch.setattr(postgres_store, "_CLOSING_SECONDS", SILENCE)
 
 
 @pytest.fixture(params=["redis", "postgres"])
@@ -66,7 +68,7 @@ def store_at(kind, server, port):
 
 
 # Two attempts, each with connecting and the answer; two cancellations; a slow machine.
-ENOUGH = 2 * (2 + SILENCE) + 1.2 + 2
+ENOUGH = 2 * (2 + SILENCE) + 2 * SILENCE + 2
 
 
 async def all_answered(*calls):

@@ -221,7 +221,13 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("kind", "examples"), [("memory", 60), ("sqlite", 20), ("redis", 15), ("postgres", 10)]
+    ("kind", "examples"),
+    [
+        ("memory", 60),
+        ("sqlite", 20),
+        pytest.param("redis", 15, marks=pytest.mark.slow),
+        pytest.param("postgres", 10, marks=pytest.mark.slow),
+    ],
 )
 def test_it_answers_what_dictionaries_hold(store_of, kind, examples):
     machine = type("Machine", (StoreMachine,), {"store": store_of(kind)})

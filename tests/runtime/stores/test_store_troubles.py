@@ -17,7 +17,7 @@ from offbook.runtime.stores.troubles import POSTGRES, REDIS, SQLITE, Trouble
 from tests.programs.lossy import LossyLine
 from tests.programs.servers import PASSWORD, PostgresServer
 
-PASSES = 0.8  # seconds until a trouble is over
+PASSES = 0.4  # seconds until a trouble is over
 
 
 @pytest.fixture

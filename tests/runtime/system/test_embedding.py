@@ -211,6 +211,7 @@ class Service:
     def _read_out(self):
         for line in self.process.stdout:
             self.said.put(line.strip())
+        self.said.put(None)
 
     def _read_log(self):
         for line in self.process.stderr:
@@ -220,13 +221,20 @@ class Service:
     def hear(self, word):
         """Wait until it says that, and return the rest of the line."""
         while True:
-            line = self.said.get(timeout=SECONDS)
+            line = self._next_said()
             if line.startswith(word + " "):
                 return line.removeprefix(word + " ")
 
     def wait_for_log(self, text):
         while not any(text in line for line in self.log):
-            self.said.get(timeout=SECONDS)
+            self._next_said()
+
+    def _next_said(self):
+        line = self.said.get(timeout=SECONDS)
+        if line is None:
+            self.readers[1].join(SECONDS)
+            raise AssertionError("the service has ended: " + "".join(self.log))
+        return line
 
     def open_the_gate(self):
         self.process.stdin.write("open\n")

@@ -9,6 +9,7 @@ import pytest
 from offbook.runtime import MemoryStore, Runner
 from offbook.runtime.a2a import BearerTokens, a2a_app
 from offbook.runtime.a2a.tasks.eviction import evict
+from offbook.runtime.durability import leases
 from tests.doubles.a2a import (
     ByHand,
     kind_of,
@@ -177,7 +178,8 @@ def test_two_servers_on_one_store_are_one(run, store_of, kind):
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_a_task_that_another_server_works_on_can_be_cancelled(run, store_of, kind):
+def test_a_task_that_another_server_works_on_can_be_cancelled(run, store_of, monkeypatch, kind):
+    monkeypatch.setattr(leases, "PREEMPT_SECONDS", 0.1)
     begun, stopped = asyncio.Event(), asyncio.Event()
 
     async def play(input, context):

@@ -53,7 +53,7 @@ def test_a_connection_that_was_closed_before_the_first_byte_is_a_failed_connecti
 @only_on_the_wire
 @pytest.mark.parametrize("leave", [hang_up, say_goodbye])
 @pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("second", ["second", "second " * 400_000], ids=["small", "large"])
+@pytest.mark.parametrize("second", ["second", "second" * 460_000], ids=["small", "large"])
 def test_a_request_on_a_connection_that_the_server_had_closed_is_sent_once_more(
     run, ask, collect, chat_at, caplog, leave, streaming, second
 ):
