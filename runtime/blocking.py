@@ -8,9 +8,9 @@ caller's thread, and a thread with a running event loop is never blocked.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, cast
 
 from .data.chat import Message
 from .data.output_type import OutputT_co
@@ -18,6 +18,7 @@ from .system.loop_bridge import LoopBridge, refuse_on_a_loop
 
 if TYPE_CHECKING:
     from .data.interrupt import InterruptContext
+    from .data.posts import Boundary, Post, Posted
     from .data.run_info import RunInfo
     from .data.run_result import RunResult
     from .durability.leases import Busy
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .run.run_options import ResumeOptions, RunOptions, SearchOptions, TurnOptions
     from .runner import Runner
     from .session import Session
+    from .sessions.inbox import InboxFilter
     from .sessions.session_policy import SessionPolicyLike
     from .sessions.turn import Start
     from .system.system import ActorSystem
@@ -206,12 +208,25 @@ class BlockingRunner(Generic[OutputT_co]):
         busy: Busy = "queue",
         policy: SessionPolicyLike = None,
         start: Start = "root",
+        inbox: InboxFilter | None = None,
+        settle: float = 0.0,
+        while_interrupted: Literal["wait", "turn"] = "turn",
+        max_pending: int = 1000,
     ) -> BlockingSession[OutputT_co]:
         """Open a stored conversation.
 
         The options are those of `Runner.session`.
         """
-        made = self._runner.session(session_id, busy=busy, policy=policy, start=start)
+        made = self._runner.session(
+            session_id,
+            busy=busy,
+            policy=policy,
+            start=start,
+            inbox=inbox,
+            settle=settle,
+            while_interrupted=while_interrupted,
+            max_pending=max_pending,
+        )
         return BlockingSession(made, self._runner.choose_system)
 
     def history(self, session_id: str) -> tuple[Message, ...]:
@@ -265,6 +280,36 @@ class BlockingSession(Generic[OutputT_co]):
         _refuse("session(...).start")
         run = self._session.run(messages, **run_options)
         return self._call("start", run.accepted)
+
+    def post(
+        self,
+        message: str | Message,
+        *,
+        id: str | None = None,  # noqa: A002 -- the natural name
+        when: Boundary = "safe_point",
+        sender: str | None = None,
+        not_before: timedelta | datetime | None = None,
+    ) -> Posted:
+        """Store a message for the session. The options are those of `Session.post`."""
+        return self._call(
+            "post",
+            partial(
+                self._session.post,
+                message,
+                id=id,
+                when=when,
+                sender=sender,
+                not_before=not_before,
+            ),
+        )
+
+    def inbox(self) -> list[Post]:
+        """Return the posts that no turn has heard, in order."""
+        return self._call("inbox", self._session.inbox)
+
+    def withdraw(self, id: str) -> bool:  # noqa: A002 -- the natural name
+        """Remove a post. Returns False if a turn has heard it, or is about to."""
+        return self._call("withdraw", partial(self._session.withdraw, id))
 
     def history(self) -> tuple[Message, ...]:
         """Return all messages, oldest first."""

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack
 
 from .actor.host import Host
@@ -1069,7 +1068,8 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         checkpoint_id, waiting = timer.content
         now = datetime.now(UTC)
         targets = {one: default for one, deadline, default in waiting if deadline <= now}
-        answers = Answers(targets, None, checkpoint_id, sha256(timer.key.encode()).hexdigest()[:32])
+        answer_id = f"deadline-{timer.key.rpartition('@')[2]}"  # the number of the save
+        answers = Answers(targets, None, checkpoint_id, answer_id)
         run = self._answered(
             checkpoint_id, answers, self._factory.context(None, None, None), detached=True
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...runtime.data.run_result import RunStatus
 from ...runtime.errors import ToolError, UsageError
+from ...runtime.tasks import start_task
 from ..tools.tool import Tool, tool
 from ..tools.tool_context import ToolContext, call_state_of
 from .agent_tool import AgentTool, request_of
@@ -131,7 +132,7 @@ async def task_send(context: ToolContext, task_id: str, text: str) -> str:
 async def task_wait(context: ToolContext, task_id: str, seconds: float) -> str:
     """Wait at most 60 seconds for the end of a background task, and return its status then."""
     tasks = await _own(context, task_id)
-    waiting = asyncio.ensure_future(tasks.task(task_id).result())
+    waiting = start_task(tasks.task(task_id).result(), "a task's result")
     try:
         await asyncio.wait((waiting,), timeout=min(max(seconds, 0.0), _LONGEST_WAIT))
     finally:

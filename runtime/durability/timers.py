@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ..codec.packing import pack, unpack
@@ -65,7 +64,7 @@ class Timer(Value, frozen=True):
 
     def entry(self) -> RunEntry:
         """Return the row."""
-        now = int(time() * 1e6)
+        now = _microseconds(datetime.now(UTC))
         return RunEntry(
             self.key,
             self.agent_name,

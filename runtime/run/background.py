@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ..agent.tree import build_tree
@@ -29,6 +28,7 @@ from ..durability.timers import Timer, read_timer
 from ..errors import CheckpointNotFound, UsageError, WriteRefused
 from ..sessions.inbox import Inbox
 from ..stores.run_entries import RunQuery
+from ..tasks import start_task
 
 if TYPE_CHECKING:
     from ..agent.tree import Definition, Node
@@ -207,8 +207,7 @@ class Background:
         """
         access = self._listing()
         runner = self.add(agent)
-        digest = sha256(f"{agent.name}\0{call_key}".encode()).hexdigest()[:20]
-        task_id = f"{TASK}{_agent_part(agent.name)}-{digest}"
+        task_id = f"{TASK}{_agent_part(agent.name)}-{_digest(call_key)[:20]}"
         if await access.run_entry(task_id) is not None:
             return task_id
         depth = await self._check_limits(access, session_id, run_id)
@@ -233,7 +232,7 @@ class Background:
 
     async def result_in_time(self, task_id: str, seconds: float) -> Any | None:
         """Return the result of a task that ends in time; then it is not reported, too."""
-        waiting = asyncio.ensure_future(_result(self.runner_of(task_id).attach(task_id)))
+        waiting = start_task(_result(self.runner_of(task_id).attach(task_id)), "a task's result")
         try:
             await asyncio.wait((waiting,), timeout=seconds)
             if not waiting.done():
@@ -404,8 +403,10 @@ def _task_of(info: RunInfo) -> TaskInfo:
 
 
 def _agent_part(name: str) -> str:
-    return sha256(name.encode()).hexdigest()[:8]
+    return _digest(name)[:8]
 
 
-def _digest(session_id: str) -> str:
-    return sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+def _digest(text: str) -> str:
+    from hashlib import sha256  # noqa: PLC0415 -- most programs do without it
+
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

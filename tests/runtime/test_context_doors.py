@@ -27,6 +27,8 @@ OF_AN_AGENT = {
     "run_path",
     "session",
     "session_id",
+    "sleep",
+    "start",
     "state",
     "step",
 }
@@ -49,6 +51,8 @@ OF_A_TOOL = {
     "run_path",
     "send_action",
     "session",
+    "sleep",
+    "start",
     "step",
     "tool_name",
 }
