@@ -14,6 +14,7 @@ __all__ = [
     "answered_by_key",
     "answered_key",
     "answered_prefix",
+    "answered_task_key",
     "arrivals_key",
     "cluster_host_key",
     "cluster_prefix",
@@ -197,6 +198,11 @@ def occurrence_key(agent_name: str, name: str, occurrence: str) -> str:
 def task_key(task_id: str) -> str:
     """Return the id of the timer of a background task whose outcome is not reported yet."""
     return f"{RESERVED}task:{task_id}"
+
+
+def answered_task_key(task_id: str) -> str:
+    """Return the key that exists once the call that started a task was answered with its result."""
+    return f"{task_key(task_id)}:answered"
 
 
 def stop_prefix(owner: str) -> str:

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
 
 from ..agent.tree import build_tree
 from ..data.chat import Message, new_id
@@ -23,11 +24,12 @@ from ..data.run_result import RunStatus
 from ..data.value import Value
 from ..durability.run_labels import label_text
 from ..durability.run_row import read_entry
-from ..durability.store_keys import TASK, task_key
+from ..durability.store_keys import TASK, answered_task_key, task_key
 from ..durability.timers import Timer, read_timer
 from ..errors import CheckpointNotFound, UsageError, WriteRefused
 from ..sessions.inbox import Inbox
 from ..stores.run_entries import RunQuery
+from ..stores.writes import Put
 from ..tasks import start_task
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ __all__ = ["Background", "BackgroundTask", "TaskInfo", "TaskLimits"]
 
 _LOOK_SECONDS: Final = 60.0
 """Seconds after which a task whose end nobody has noted is looked at again."""
+_MARK_SECONDS: Final = 30 * 86_400.0
+"""Seconds for which a call that was answered with its task's result may be made again."""
 _SHOWN: Final = 4_000
 """The characters of a result that a report has."""
 _OPEN: Final = (RunStatus.RUNNING.value, RunStatus.PENDING.value, RunStatus.DRAINED.value)
@@ -141,6 +145,9 @@ class Background:
         # agents' part of the tasks' ids. Two agents may start each other.
         self._agents: dict[str, Definition] = {}
         self._runners: dict[str, TaskRunner] = {}
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
+            WeakKeyDictionary()
+        )
 
     def know(self, tree: Node) -> None:
         """Note the agents that may work in the background for those of a tree, and for theirs."""
@@ -205,6 +212,18 @@ class Background:
         `call_key` is the same whenever the same call is made again. `session_id` and `run_id` are
         those of the caller, which waits for the result for so many seconds.
         """
+        async with self._lock():  # several calls of one reply do not exceed the limits together
+            return await self._start(agent, text, call_key, session_id, run_id, seconds)
+
+    async def _start(
+        self,
+        agent: Definition,
+        text: str,
+        call_key: str,
+        session_id: str,
+        run_id: str,
+        seconds: float,
+    ) -> str:
         access = self._listing()
         runner = self.add(agent)
         task_id = f"{TASK}{_agent_part(agent.name)}-{_digest(call_key)[:20]}"
@@ -230,6 +249,14 @@ class Background:
         await run.accepted()
         return task_id
 
+    def _lock(self) -> asyncio.Lock:
+        """Return the lock of the running event loop."""
+        loop = asyncio.get_running_loop()
+        lock = self._locks.get(loop)
+        if lock is None:
+            lock = self._locks[loop] = asyncio.Lock()
+        return lock
+
     async def result_in_time(self, task_id: str, seconds: float) -> Any | None:
         """Return the result of a task that ends in time; then it is not reported, too."""
         waiting = start_task(_result(self.runner_of(task_id).attach(task_id)), "a task's result")
@@ -242,12 +269,15 @@ class Background:
             waiting.cancel()
         if result.status is RunStatus.INTERRUPTED:
             return None
-        access = self._listing()
+        access, mark = self._listing(), answered_task_key(task_id)
         row = await access.run_entry(task_key(task_id))
         if row is None:
-            return None  # it is reported already
+            # It is reported already; or the call was answered, and is made again after a crash.
+            return None if await access.get(mark) is None else result
         try:
-            await access.commit(None, read_timer(row).removal())
+            await access.commit(
+                None, [*read_timer(row).removal(), Put(mark, b"\x01", _MARK_SECONDS)]
+            )
         except WriteRefused:
             return None
         return result
@@ -279,7 +309,7 @@ class Background:
     async def stop_all(self, session_id: str) -> None:
         """Cancel the tasks of a session that have not ended."""
         for task in await self.tasks(session_id):
-            if task.ended is None and self.known_runner_of(task.id) is not None:
+            if task.status.value in _OPEN and self.known_runner_of(task.id) is not None:
                 await BackgroundTask(self, task.id).stop()
 
     async def report(self, timer: Timer) -> bool:

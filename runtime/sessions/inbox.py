@@ -31,7 +31,7 @@ from ..durability.store_keys import (
     session_key,
     target_of,
 )
-from ..durability.timers import Timer, timers_of
+from ..durability.timers import Timer, TimerKind, timers_of
 from ..errors import CheckpointError, InboxFull, RunLost, StoreError, UsageError, WriteRefused
 from ..stores.run_entries import DropEntry
 from ..stores.writes import Expect, Put, Remove, Write
@@ -193,14 +193,14 @@ class Inbox:
         """Return the posts that nobody has heard, in order, and then those whose time comes."""
         return [
             *(stored.post for stored in await self.stored()),
-            *(post_of(timer) for timer in await self._reminders()),
+            *(post_of(timer) for timer in await self._timers("reminder")),
         ]
 
-    async def _reminders(self) -> list[Timer]:
+    async def _timers(self, *kinds: TimerKind) -> list[Timer]:
         if not self._access.lists_runs:
             return []
         timers = await timers_of(self._access, self._agent, self.session_id)
-        return [timer for timer in timers if timer.kind == "reminder"]
+        return [timer for timer in timers if timer.kind in kinds]
 
     async def withdraw(self, post_id: str) -> bool:
         """Remove a post. Returns False if it was heard, or is being heard."""
@@ -216,7 +216,7 @@ class Inbox:
             except WriteRefused:
                 return False
             return True
-        for timer in await self._reminders():
+        for timer in await self._timers("reminder"):
             if timer.content[0] == post_id:
                 try:
                     await self._access.commit(None, timer.removal())
@@ -265,7 +265,7 @@ class Inbox:
                 "the store",
             )
         )
-        timers = [DropEntry(timer.key) for timer in await self._reminders()]
+        timers = [DropEntry(timer.key) for timer in await self._timers("reminder", "task")]
         return [*map(Remove, (*found[0], *found[1], self._number_key)), *timers]
 
     async def _look(self, post_id: str | None) -> tuple[bytes | None, bytes | None, Sequence[str]]:

@@ -480,3 +480,61 @@ def test_g20_two_agents_may_start_each_other_and_each_report_reaches_its_starter
             assert report.endswith("It has completed: heard pong")
 
     run(main())
+
+
+def test_g20_a_call_that_was_answered_in_time_is_answered_again_after_a_crash(run):
+    """The process ends after the report was given up, and before the result was recorded."""
+
+    async def main():
+        worker, store = Worker(), Snapshots()
+        worker.gate.set()
+
+        def boss_of(worker):
+            return ChatModelAgent(
+                name="Boss", model=Boss(), tools=[worker.as_tool(background_after=5.0)]
+            )
+
+        async with ActorSystem() as system:
+            runner = Runner(boss_of(worker), system=system, store=store, durability="step")
+            await runner.session("s").query(RESEARCH)
+        contents = [content for call, content in store.taken if call.has("put", ":answered")]
+        assert len(contents) == 1
+        left, again = Snapshots(contents[0]), Worker()
+        again.gate.set()
+        ended = [row for row, *_ in store._runs._entries.values() if row.key.startswith("task-")]
+        await left.commit(None, ended)
+        async with ActorSystem() as system:
+            runner = Runner(boss_of(again), system=system, store=left, durability="step")
+            (recovered,) = await runner.recover()
+            assert (await recovered).final_output == "heard found whales"
+            assert again.heard == []
+
+    run(main())
+
+
+def test_g20_several_calls_of_one_reply_do_not_exceed_the_bound_together(run, store_of):
+    class Eager(Boss):
+        async def generate(self, request):
+            reply = await super().generate(request)
+            if request.messages[-1].text == "all":
+                calls = [
+                    ToolCall(f"e{number}", "Researcher", f'{{"request": "{number}"}}')
+                    for number in range(12)
+                ]
+                return Message.assistant("", tool_calls=tuple(calls))
+            return reply
+
+    async def main():
+        worker = Worker()
+        agent = ChatModelAgent(name="Boss", model=Eager(), tools=[worker.as_tool(background=True)])
+        async with ActorSystem() as system:
+            runner = Runner(agent, system=system, store=store_of("sqlite"), durability="step")
+            session = runner.session("s")
+            await session.query("all")
+            assert len(await session.tasks()) == 8
+            texts = [one.text for one in await session.history() if one.role == "tool"]
+            assert sum("was not started" in text for text in texts) == 4
+            await session.clear()
+            worker.gate.set()
+
+    run(main())
