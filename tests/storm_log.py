@@ -43,7 +43,8 @@ class Logs:
         return {line["run"]: line["session"] for line in self.of("asked")}
 
     def sessions(self):
-        return sorted({session for session in self.asked().values() if session is not None})
+        turns = {session for session in self.asked().values() if session is not None}
+        return sorted(turns | {line["session"] for line in self.of("posted")})
 
     def unfinished(self):
         return sorted(self.asked().keys() - self.ended())
@@ -52,7 +53,7 @@ class Logs:
         """What the last one is to ask for: all that is not known to have ended, and some of what
         is.
         """
-        ended = sorted(self.ended())
+        ended = sorted(self.ended() & self.asked().keys())  # and not the turns of posts
         return [*self.unfinished(), *ended[:: max(1, len(ended) // SEEN_AGAIN)]]
 
     def figures(self):
@@ -73,6 +74,7 @@ class Logs:
                 line["t"] - line["look"] > 0.1 for line in starts if line["look"] is not None
             ),
             "forks": len(self.of("forked")),
+            "posts": len(self.of("posted")),
             "events": len({(line["run"], line["seq"]) for line in self.of("shown")}),
         }
 
@@ -81,7 +83,7 @@ class Logs:
 
         A store that `loses` its newest writes promises less: what they recorded may be done again.
         """
-        checks = (keys, ends, histories, answers, forks)
+        checks = (keys, ends, histories, posts, answers, forks)
         if not loses:
             checks += numbers, owners, stale_calls, calls_that_were_recorded, turn_order
         return [f"{check.__name__}: {problem}" for check in checks for problem in check(self, seed)]
@@ -183,6 +185,8 @@ def histories(logs, seed):
     """Each turn of a session is in it, whole, and once; and nothing else is."""
     asked = logs.asked()
     for line in logs.of("history"):
+        if line["session"].startswith("p"):
+            continue  # what was posted there is looked at below
         found = defaultdict(list)
         for role, text in line["said"]:
             found[text.split()[0]].append((role, text))
@@ -193,6 +197,34 @@ def histories(logs, seed):
                     f"{line['session']}: of {run} it has {found[run]}, and the plan was "
                     f"{plan(seed, run)}"
                 )
+
+
+def posts(logs, _seed):
+    """Each acknowledged post is heard once, and those of one sender in their order.
+
+    One whose sender was killed before it had the receipt may be heard, too, but not twice. A
+    reminder has its place when its time has come.
+    """
+    posted = defaultdict(list)
+    for line in logs.of("posted"):
+        posted[line["session"]].append(line)
+    for line in logs.of("history"):
+        if not line["session"].startswith("p"):
+            continue
+        said = [text for role, text in line["said"] if role == "user"]
+        for text, count in Counter(said).items():
+            if count > 1:
+                yield f"{line['session']}: {text} was heard {count} times"
+        places = {text: place for place, text in enumerate(said)}
+        last = {}
+        for one in sorted(posted[line["session"]], key=lambda one: one["number"]):
+            if one["text"] not in places:
+                yield f"{line['session']}: {one['text']} was never heard"
+            elif not one["later"]:
+                before = last.get(one["sender"], -1)
+                if places[one["text"]] < before:
+                    yield f"{line['session']}: {one['text']} was heard out of order"
+                last[one["sender"]] = max(before, places[one["text"]])
 
 
 def _is_whole(found, run, steps):

@@ -1,6 +1,7 @@
-"""`offbook post` and `schedules`: the inbox of a session, and the schedules of an agent.
+"""`offbook post`, `tasks` and `schedules`: the inbox of a session, its background tasks, and the
+schedules of an agent.
 
-Neither runs the agent: a process that attends does.
+None of them runs an agent: a process that attends does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .kept import looked, looking_runner
 from .stores import chosen_address
 from .terminal.screen import Screen, one_line
 
-__all__ = ["list_schedules", "post_to"]
+__all__ = ["list_schedules", "list_tasks", "post_to"]
 
 _LONGEST_TEXT = 200
 
@@ -78,6 +79,30 @@ def list_schedules(store: str | None, agent: str, *, as_json: bool) -> int:
             screen.write(f"{in_line(info.name):<{room}}  ")
             screen.write(f"{info.next:%Y-%m-%d %H:%M:%S%z}", _style(info))
             screen.say(f"  {_rule(info)}  {_session(info)}: {one_line(info.text, _LONGEST_TEXT)}")
+        return 0
+
+    return looked(store, work)
+
+
+def list_tasks(store: str | None, session: str, *, as_json: bool) -> int:
+    """List the background tasks of a session, the newest first."""
+
+    async def work(runner: Runner) -> int:
+        found = await runner.session(session).tasks()
+        screen = Screen()
+        if as_json:
+            for task in found:
+                screen.say(json.dumps(plain(task)))
+            return 0
+        if not found:
+            screen.say(f"no tasks of session {in_line(session)} in {chosen_address(store)}", "dim")
+            return 0
+        for task in found:
+            why = f"  {one_line(task.error, _LONGEST_TEXT)}" if task.error else ""
+            screen.say(
+                f"{in_line(task.id)}  {task.status.value:<11}  {in_line(task.agent)}  "
+                f"since {task.started:%Y-%m-%d %H:%M:%S}{why}"
+            )
         return 0
 
     return looked(store, work)

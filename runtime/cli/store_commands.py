@@ -15,7 +15,7 @@ from .guarded import guarded
 from .kept import ListOptions, cancel_run, forget_runs, list_runs, retry_run, show_run
 from .loading import with_types_of
 from .pictures import draw_graph, draw_timeline
-from .posting import list_schedules, post_to
+from .posting import list_schedules, list_tasks, post_to
 
 __all__ = ["add_store_commands"]
 
@@ -70,6 +70,7 @@ def add_store_commands(app: typer.Typer) -> None:
         retry,
         cancel,
         post,
+        tasks,
         schedules,
         forget,
         hold,
@@ -184,6 +185,18 @@ def post(
     guarded(
         lambda: post_to(store, session, text, agent, post_id, when, as_json=as_json), debug=debug
     )
+
+
+def tasks(
+    session: Annotated[
+        str, typer.Argument(metavar="SESSION", help="The session that started the tasks.")
+    ],
+    store: _Store = None,
+    as_json: _Json = False,  # noqa: FBT002
+    debug: _Debug = False,  # noqa: FBT002
+) -> None:
+    """List the background tasks of a session."""
+    guarded(lambda: list_tasks(store, session, as_json=as_json), debug=debug)
 
 
 def schedules(

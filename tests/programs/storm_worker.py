@@ -28,6 +28,7 @@ import sys
 import threading
 import time
 import traceback
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -55,12 +56,14 @@ KEPT_SECONDS = 86_400
 Nobody is promised that it is kept for longer than this, and no storm lasts so long.
 """
 SENDERS = 4
+POSTERS = 2
 LONGEST_ANSWER = {"SQLiteStore": 15, "RedisStore": 25, "PostgresStore": 37}
 """The documented times, and five seconds for a machine that is busy."""
 LOOK_SECONDS = 0.2
 LARGEST = 4 << 20
 FORK_SECONDS = 60
 SESSIONS = ("s0", "s1", "s2", "s3")
+POSTED_TO = ("p0", "p1", "p2")
 LIVES_OF_A_SESSION = 60
 LOSSES = (
     "RunLost",
@@ -163,6 +166,8 @@ def fence_of(context):
 
 def plan(seed, tag):
     """The steps of a run: the tools that its model wants, one reply after the other."""
+    if tag.startswith("post"):
+        return [["look"]]  # so that a turn has a safe point
     dice = random.Random(f"{seed} {tag}")
     return [
         dice.choices(("look", "pay", "work", "sign"), (3, 4, 2, 1), k=dice.choice((1, 1, 2)))
@@ -394,6 +399,36 @@ class Worker:
             shared = random.random() < 0.2
             await self.see_to_end(f"all-{int(now())}" if shared else f"{name}-{number}")
 
+    async def post_on(self, name):
+        """Post to sessions, as a client does that sends it again until it has the receipt."""
+        number = 0
+        while True:
+            number += 1
+            era = int(name.split(".")[1]) // LIVES_OF_A_SESSION
+            session = f"{random.choice(POSTED_TO)}.{era}"
+            when = random.choice(("safe_point", "safe_point", "turn_end", "preempt"))
+            later = timedelta(seconds=random.uniform(0.1, 3)) if random.random() < 0.2 else None
+            text = f"post-{name}-{number}"
+            while True:
+                try:
+                    posted = await self.runner.session(session).post(
+                        text, id=text, when=when, sender=name, not_before=later
+                    )
+                except OffbookError as problem:
+                    self.log("refused", run=None, error=f"{type(problem).__name__}: {problem}")
+                    await asyncio.sleep(0.1)
+                else:
+                    break
+            self.log(
+                "posted",
+                session=session,
+                text=text,
+                sender=name,
+                number=posted.seq,
+                later=later is not None,
+            )
+            await asyncio.sleep(random.uniform(0, 0.2))
+
     async def recover(self):
         """The same as `recover_every`, but somebody looks on."""
         while True:
@@ -420,6 +455,11 @@ class Worker:
             # One that has ended, but could not write that, and was set aside after that.
             for run in await self.runner.stuck():
                 await self.retry(run.id)
+            await asyncio.sleep(0.2)
+        for session in [name for name in sessions if name.startswith("p")]:
+            while await self.runner.session(session).inbox():
+                await asyncio.sleep(0.1)
+        while await self.store_keys():  # turns that the last posts have started
             await asyncio.sleep(0.2)
         for session in sessions:
             said = [
@@ -550,23 +590,24 @@ async def main(recipe, folder, name, seed, how=None):
                 worker.be_full(Path(folder, "full")),
             ]
         if how == "end":
-            await worker.finish(
-                *(Path(folder, name).read_text().split() for name in ("tags", "sessions"))
-            )
+            async with worker.runner.attending(every=0.3, recover_every=None):
+                await worker.finish(
+                    *(Path(folder, name).read_text().split() for name in ("tags", "sessions"))
+                )
             for task in list(_tasks):
                 task.cancel()
             waits.end()
-        elif random.random() < 0.5:
-            async with worker.runner.recover_every(0.3):
-                await asyncio.gather(
-                    *troubles, *(worker.ask_on(f"{name}.{number}") for number in range(SENDERS))
-                )
-        else:
-            await asyncio.gather(
-                *troubles,
-                worker.recover(),
-                *(worker.ask_on(f"{name}.{number}") for number in range(SENDERS)),
-            )
+            return
+        senders = [
+            *(worker.ask_on(f"{name}.{number}") for number in range(SENDERS)),
+            *(worker.post_on(f"{name}.{number}") for number in range(POSTERS)),
+        ]
+        async with worker.runner.attending(every=0.3, recover_every=None):
+            if random.random() < 0.5:
+                async with worker.runner.recover_every(0.3):
+                    await asyncio.gather(*troubles, *senders)
+            else:
+                await asyncio.gather(*troubles, worker.recover(), *senders)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`offbook post`, `schedules`: the inbox of a session, and the schedules of an agent."""
+"""`offbook post`, `tasks`, `schedules`: the inbox of a session, its tasks, an agent's schedules."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from offbook.actors import ChatModelAgent
-from offbook.runtime import ActorSystem, Runner, ScriptedModel, SQLiteStore
+from offbook.runtime import ActorSystem, Runner, ScriptedModel, SQLiteStore, ToolCalls
 from tests.doubles.commands import command
 
 __all__ = ["command"]
@@ -124,4 +124,32 @@ def test_schedules_are_listed_with_their_next_times(command, tmp_path):
     assert (
         command("schedules", "--agent", "Nobody", "--store", "runs.db").stdout
         == "no schedules of agent Nobody in runs.db\n"
+    )
+
+
+def test_the_background_tasks_of_a_session_are_listed(command, tmp_path):
+    async def main():
+        async with ActorSystem() as system, SQLiteStore(tmp_path / "runs.db") as store:
+            worker = ChatModelAgent(name="Worker", model=ScriptedModel(["done"]))
+            boss = ChatModelAgent(
+                name="Boss",
+                tools=[worker.as_tool(background=True)],
+                model=ScriptedModel([ToolCalls(Worker={"request": "work"}), "started", "heard"]),
+            )
+            runner = Runner(boss, system=system, store=store, durability="step")
+            session = runner.session("ada")
+            async with runner.attending(every=0.05), asyncio.timeout(20):
+                await session.query("go")
+                while len(await session.history()) < 6:
+                    await asyncio.sleep(0.01)
+            return (await session.tasks())[0]
+
+    task = asyncio.run(main())
+    (line,) = command("tasks", "ada", "--store", "runs.db").stdout.splitlines()
+    assert line.startswith(f"{task.id}  completed    Worker  since ")
+    shown = json.loads(command("tasks", "ada", "--store", "runs.db", "--json").stdout)
+    assert (shown["id"], shown["status"], shown["parent"]) == (task.id, "completed", task.parent)
+    assert (
+        command("tasks", "bob", "--store", "runs.db").stdout
+        == "no tasks of session bob in runs.db\n"
     )
