@@ -551,13 +551,14 @@ class RunStore:
             if len(writes) - len(heard) > 1:
                 self.row.opened(self.clock)
 
-    def _heard(self, state: RunState) -> list[Write]:
-        """Return the writes that remove heard posts, if the steps that show them are stored.
+    def _heard(self, state: RunState, *, goes_on: bool = False) -> list[Write]:
+        """Return the writes that remove heard posts, if the steps that show them are stored: in the
+        journal, or in the image of a run that goes on.
 
         Otherwise they are removed when the session is written.
         """
         inbox = state.context.inbox
-        return [] if inbox is None or self.journal is None else inbox.writes()
+        return inbox.writes() if inbox is not None and (self.journal or goes_on) else []
 
     def _note_heard(self, state: RunState, heard: Sequence[Write]) -> None:
         if heard and state.context.inbox is not None:
@@ -630,7 +631,7 @@ class RunStore:
                 content["timer"] = True
             checkpoint, writes = self._slot.save(self.run_id, self.row.run.agent, content)
             try:
-                heard = self._heard(state)
+                heard = self._heard(state, goes_on=kind != "cancelled")
                 written = [*self._answered(), *steps, *writes, *kept, row, *timers, *heard]
                 await self._write(written, ending)
                 self._note_heard(state, heard)

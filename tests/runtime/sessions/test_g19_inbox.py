@@ -22,6 +22,7 @@ from offbook.runtime import (
 )
 from offbook.runtime.sessions.inbox import Inbox
 from offbook.runtime.sessions.turn import NothingToHear
+from tests.doubles.snapshots import Snapshots
 
 KINDS = ("memory", "sqlite", "redis", "postgres", "encrypted")
 
@@ -624,5 +625,67 @@ def test_g19_a_post_to_a_run_is_heard_by_its_session_and_refused_after_its_end(r
                 await desk.runner.post(alone.id, "hello")
             desk.gate.set()
             await alone
+
+    run(main())
+
+
+def test_g19_a_post_that_an_interrupted_run_has_heard_is_not_heard_again_after_a_crash(
+    run, durability
+):
+    """From what is in the store after each step, another process goes on."""
+
+    def runner_on(store, system, *, posts):
+        async def generate(request):
+            said = sum(message.role == "assistant" for message in request.messages)
+            if said == 2:
+                return Message.assistant("end")
+            call = ToolCall(f"c{said}", ("work", "pay")[said], "{}")
+            return Message.assistant("", tool_calls=(call,))
+
+        @tool
+        async def work() -> str:
+            """Work."""
+            if posts:
+                await runner.session("s").post("by train")
+            return "done"
+
+        @tool(needs_approval=True)
+        def pay() -> str:
+            """Pay."""
+            return "paid"
+
+        model = Model()
+        model.generate = generate
+        agent = ChatModelAgent(name="A", model=model, tools=[work, pay])
+        runner = Runner(agent, system=system, store=store, durability=durability)
+        return runner
+
+    async def main():
+        store, rows = Snapshots(), []
+        take = store.after
+
+        async def after(call):
+            before = len(store.taken)
+            await take(call)
+            if len(store.taken) > before:  # with the rows that a snapshot leaves out
+                rows.append([row for row, *_ in store._runs._entries.values() if not row.claim])
+
+        store.after = after
+        async with ActorSystem() as system:
+            result = await runner_on(store, system, posts=True).session("s").query("go")
+            assert result.status is RunStatus.INTERRUPTED
+        for (_, content), others in zip(store.taken, rows, strict=True):
+            left = Snapshots(content)
+            await left.commit(None, others)
+            async with ActorSystem() as system:
+                runner = runner_on(left, system, posts=False)
+                waiting = await runner.pending()
+                if not waiting:
+                    continue
+                await runner.approve(waiting[0].waiting[0])
+                session = runner.session("s")
+                await session.query("next")
+                said = [message.text for message in await session.history()]
+                assert said.count("by train") == 1
 
     run(main())
