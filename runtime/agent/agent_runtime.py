@@ -473,14 +473,15 @@ class AgentRuntime(InnerActor):
         inbox = self.run.inbox
         if inbox is None or not self.invocation.agent_call.conversation.recorded:
             return
-        posts = await inbox.at_safe_point()
+        async with inbox.hearing:  # branches that look at the same time keep the order
+            posts = await inbox.at_safe_point()
+            for post in posts or ():
+                await self.emit(AgentEvent(message=post.message, post=inbox.posted(post)))
         if posts is None:
             self._supervisor.own_ref().tell(
                 CancelRun("a post of its session goes first", "after_tools")
             )
             await self.pause()
-        for post in posts or ():
-            await self.emit(AgentEvent(message=post.message, post=inbox.posted(post)))
 
     async def pause(self) -> NoReturn:
         """Report the safe point where the run will end. Never returns."""

@@ -22,6 +22,8 @@ from .session_values import SessionValues
 __all__ = ["RunContext", "RunInbox", "RunLease", "RunTasks"]
 
 if TYPE_CHECKING:
+    from asyncio import Lock
+
     from ..data.posts import Post, Posted
     from ..stores.writes import Write
 
@@ -61,6 +63,8 @@ class RunTasks(Protocol):
 class RunInbox(Protocol):
     """The posts to a run or its session."""
 
+    @property
+    def hearing(self) -> Lock: ...
     async def at_safe_point(self) -> list[Post] | None: ...
     def posted(self, post: Post) -> Posted: ...
     def hear(self, posted: Posted) -> None: ...

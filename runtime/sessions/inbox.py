@@ -9,9 +9,10 @@ it delivers nothing. No step needs another protocol than the store's claims.
 
 from __future__ import annotations
 
+from asyncio import Lock
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from threading import Lock
+from threading import Lock as ThreadLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
@@ -328,7 +329,7 @@ def post_of(timer: Timer) -> Post:
 class HeardPosts:
     """The inbox as the run that has the turn hears it."""
 
-    __slots__ = ("_commit", "_heard", "_inbox", "_seen")
+    __slots__ = ("_commit", "_heard", "_hearing", "_inbox", "_seen")
 
     def __init__(self, inbox: Inbox, commit: Commit) -> None:
         self._inbox = inbox
@@ -337,6 +338,14 @@ class HeardPosts:
         self._seen: frozenset[str] = _NONE
         # Keys of heard posts that are still in the store, by the numbers of the posts.
         self._heard: Mapping[int, str] = _NOTHING
+        self._hearing: Lock | None = None
+
+    @property
+    def hearing(self) -> Lock:
+        """Held while an agent takes posts and shows them. Made on first use."""
+        if self._hearing is None:
+            self._hearing = Lock()
+        return self._hearing
 
     async def at_turn(self) -> list[Post]:
         """Take the posts for a turn that starts."""
@@ -570,7 +579,7 @@ class _KnownPosts:
 
 
 _known: Final[WeakKeyDictionary[Any, _KnownPosts]] = WeakKeyDictionary()
-_lock: Final = Lock()
+_lock: Final = ThreadLock()
 
 
 def _known_posts_of(access: StoreAccess) -> _KnownPosts:

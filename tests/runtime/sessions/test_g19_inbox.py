@@ -1,6 +1,7 @@
 """Posts to a session: what is stored, when a turn hears it, and how often (G19)."""
 
 import asyncio
+import random
 from contextlib import asynccontextmanager
 
 import pytest
@@ -625,6 +626,48 @@ def test_g19_a_post_to_a_run_is_heard_by_its_session_and_refused_after_its_end(r
                 await desk.runner.post(alone.id, "hello")
             desk.gate.set()
             await alone
+
+    run(main())
+
+
+def test_g19_branches_that_look_at_the_same_time_hear_a_sender_in_order(run):
+    class Slow(MemoryStore):
+        async def commit(self, *args, **options):
+            await asyncio.sleep(random.random() * 0.003)
+            return await super().commit(*args, **options)
+
+    async def main():
+        def branch(name):
+            calls = iter(range(8))
+
+            async def generate(_request):
+                await asyncio.sleep(random.random() * 0.003)
+                if (number := next(calls)) == 7:
+                    return Message.assistant("end")
+                call = ToolCall(f"{name}{number}", "work", "{}")
+                return Message.assistant("", tool_calls=(call,))
+
+            @tool
+            async def work() -> str:
+                """Work."""
+                for _ in range(2):
+                    await session.post(f"{next(numbers)}", id=f"{name}{len(sent)}")
+                    sent.append(name)
+                return "done"
+
+            model = Model()
+            model.generate = generate
+            return ChatModelAgent(name=name, model=model, tools=[work])
+
+        numbers, sent = iter(range(1000)), []
+        async with ActorSystem() as system:
+            crew = Parallel(name="A", sub_agents=[branch(name) for name in "pqrst"])
+            runner = Runner(crew, system=system, store=Slow(), durability="step")
+            session = runner.session("s")
+            result = await session.query("go")
+            heard = [event.post.seq for event in result.events if event.post is not None]
+            assert len(heard) > 20
+            assert heard == sorted(heard)
 
     run(main())
 
