@@ -336,7 +336,9 @@ class Turn:
             self.heard.end()
         if lease is not None and self._leases is not None:
             await self._leases.give_back(lease)
-        if lease is not None and self._inbox is not None:
+        has_begun = self._start is not None or not self.starts_with_posts
+        if lease is not None and self._inbox is not None and has_begun:
+            # Otherwise the posts are as they were: two attending actors would wake each other.
             self._inbox.turn_is_free()
 
     def abandon(self) -> None:

@@ -732,3 +732,26 @@ def test_g19_a_post_that_an_interrupted_run_has_heard_is_not_heard_again_after_a
                 assert said.count("by train") == 1
 
     run(main())
+
+
+def test_g19_two_that_attend_do_not_wake_each_other_for_posts_that_wait(run):
+    async def main():
+        looks = 0
+
+        def none(_posts):
+            nonlocal looks
+            looks += 1
+            return []
+
+        async with desk_of(MemoryStore()) as desk:
+
+            def session(session_id):
+                return desk.runner.session(session_id, inbox=none)
+
+            attending = [desk.runner.attending(every=600.0, session=session) for _ in range(2)]
+            async with attending[0], attending[1]:
+                await desk.session.post("one")
+                await asyncio.sleep(0.3)
+            assert 1 <= looks <= 4
+
+    run(main())
