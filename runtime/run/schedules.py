@@ -61,8 +61,10 @@ class ScheduleInfo(Value, frozen=True):
     def after(self, moment: datetime) -> datetime | None:
         """Return the first occurrence after a moment; None if there is none."""
         if self.every is not None:
-            passed = max(0, (moment - self.next) // self.every + 1)
-            return self.next + passed * self.every
+            # In UTC: the difference of two local times leaves out that their clocks were changed.
+            start = self.next.astimezone(UTC)
+            passed = max(0, (moment.astimezone(UTC) - start) // self.every + 1)
+            return (start + passed * self.every).astimezone(_zone(self.timezone))
         assert self.cron is not None
         return next(_times(self.cron, moment.astimezone(_zone(self.timezone))), None)
 
@@ -232,7 +234,7 @@ def new_schedule(
         if not isinstance(every, timedelta) or every < timedelta(seconds=1):
             msg = f"{call}: every must be a timedelta of at least a second, got {every!r:.80}."
             raise UsageError(msg)
-        first: datetime | None = now + every
+        first: datetime | None = (now.astimezone(UTC) + every).astimezone(zone)
     else:
         assert cron is not None
         first = next(_checked_times(call, cron, now), None)

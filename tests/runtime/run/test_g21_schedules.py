@@ -255,6 +255,18 @@ def test_g21_times_at_a_distance_stay_on_their_grid(start, every, later):
     assert (following - start) % every == timedelta(0)
 
 
+@pytest.mark.parametrize("day", [datetime(2026, 3, 28, 23), datetime(2026, 10, 24, 23)])
+def test_g21_times_at_a_distance_do_not_heed_that_clocks_are_changed(day):
+    zone = ZoneInfo("Europe/Berlin")
+    start = day.replace(tzinfo=UTC)
+    info = ScheduleInfo(
+        "x", "t", None, HOUR, "Europe/Berlin", None, "all", "skip", start.astimezone(zone)
+    )
+    for hours in range(1, 6):
+        info = info.passed(start)
+        assert info.next.astimezone(UTC) == start + hours * HOUR
+
+
 def test_bad_input_of_schedules_is_told(run, monkeypatch):
     for wrong, says in (
         ({"cron": "0 0 30 2 *"}, "cron"),
