@@ -7,7 +7,7 @@ nothing about its runs.
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack
@@ -39,15 +39,7 @@ from .durability.run_store import RunStore
 from .durability.store_access import StoreAccess
 from .durability.timers import Timer
 from .durability.unfinished_run import UnfinishedRun, definitions_of, input_mark
-from .errors import (
-    CheckpointNotFound,
-    ResumeError,
-    RunEnded,
-    RunLost,
-    RunNotFound,
-    UsageError,
-    WriteRefused,
-)
+from .errors import CheckpointNotFound, RunEnded, RunLost, RunNotFound, UsageError
 from .log import loggers
 from .option_names import store_meant, suggests_option, suggests_options
 from .run.approving import check_arguments, shown_interrupt, stored_interrupt
@@ -1055,8 +1047,10 @@ class Runner(Unpicklable, Generic[OutputT_co]):
 
         return Schedules(access, self._tree.name, start, is_unfinished)
 
-    async def _act_on(self, access: StoreAccess, timer: Timer) -> bool:
-        """Have the effect of a timer begin. Returns True if the store no longer has the timer."""
+    async def _act_on(self, access: StoreAccess, timer: Timer) -> bool | Run[OutputT_co]:
+        """Have the effect of a timer begin. Returns True if the store no longer has the timer, or
+        the run that removes it with its first step.
+        """
         if timer.kind == "reminder":
             assert timer.session_id is not None
             await Inbox(access, self._tree.name, timer.session_id).deliver(timer)
@@ -1070,16 +1064,9 @@ class Runner(Unpicklable, Generic[OutputT_co]):
         targets = {one: default for one, deadline, default in waiting if deadline <= now}
         answer_id = f"deadline-{timer.key.rpartition('@')[2]}"  # the number of the save
         answers = Answers(targets, None, checkpoint_id, answer_id)
-        run = self._answered(
+        return self._answered(
             checkpoint_id, answers, self._factory.context(None, None, None), detached=True
         )
-        try:
-            await run.accepted()
-        except ResumeError:  # it was answered, or is gone
-            with suppress(WriteRefused):
-                await access.commit(None, timer.removal())
-            return True
-        return False  # the step that stores the answer removes it
 
     def override(
         self,

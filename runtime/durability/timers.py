@@ -120,27 +120,32 @@ async def due_task(access: StoreAccess, task_id: str) -> list[Write]:
     return [DropEntry(timer.key), due.entry(), arrival]
 
 
-async def due_timers(access: StoreAccess, agent_name: str) -> list[Timer]:
+async def due_timers(
+    access: StoreAccess, agent_name: str, left: set[RunEntry] | None = None
+) -> list[Timer]:
     """Return timers of that agent that are due: the first ones first, and at most some hundreds.
 
-    One that cannot be read is left out, so that it does not hold back the others.
+    The rows of `left` are left out. One that cannot be read is left out, too, and added to them, so
+    that it does not hold back the others.
     """
+    left = set() if left is None else left
     query = RunQuery(
         (TIMER,), agent_name, until=_microseconds(datetime.now(UTC)) + 1, limit=_AT_ONCE
     )
     # A store lists the last ones first: after a time in which nobody attended, there are more.
-    rows = await access.run_entries(query)
-    page = rows
+    page = await access.run_entries(query)
+    rows = [row for row in page if row not in left]
     for _ in range(_MOST_PAGES):
         if len(page) < _AT_ONCE:
             break
         page = await access.run_entries(replace(query, after=page[-1].key))
-        rows = [*rows, *page][-_AT_ONCE:]
+        rows = [*rows, *(row for row in page if row not in left)][-_AT_ONCE:]
     found = []
     for row in reversed(rows):
         try:
             found.append(read_timer(row))
         except CheckpointError as problem:
+            left.add(row)
             loggers.durability.warning("Timer %r is left in the store: %s", row.key, problem)
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
@@ -16,7 +17,7 @@ from ..actor.actor import Actor
 from ..backoff import jittered
 from ..durability.store_keys import arrivals_key, inbox_key, inbox_prefix, target_of
 from ..durability.timers import due_timers
-from ..errors import ActorDeadError, SessionBusy, UsageError
+from ..errors import ActorDeadError, ResumeError, SessionBusy, UsageError, WriteRefused
 from ..log import loggers
 from ..sessions.inbox import listen_for_posts
 from ..sessions.turn import NothingToHear
@@ -54,8 +55,9 @@ class AttendingSettings(NamedTuple):
     agent_name: str
     session: Callable[[str], HearingSession]
     """Opens the session of a post, with its options."""
-    act: Callable[[StoredTimer], Awaitable[bool]]
-    """Has the effect of a timer begin. Returns True if the timer is removed from the store."""
+    act: Callable[[StoredTimer], Awaitable[bool | Run[Any]]]
+    """Has the effect of a timer begin. Returns True if the timer is removed from the store, or the
+    run that removes it when its turn has come."""
     concurrency: int
     seconds: float
     """Seconds between two looks at the store, if it reports nothing."""
@@ -145,6 +147,13 @@ class _Settled(NamedTuple):
     session_id: str
 
 
+class _Acted(NamedTuple):
+    """To the attendant: the run that a timer has resumed has ended."""
+
+    timer: StoredTimer
+    run: Run[Any]
+
+
 class _LookAtAll(NamedTuple):
     """To the attendant: look at all inboxes."""
 
@@ -161,8 +170,8 @@ class _Attendant(Actor):
         self._waiting: dict[str, None] = {}  # sessions that wait for one of these to end
         self._settling: dict[str, tuple[str, Timer]] = {}  # with the last post seen
         self._timer: Timer | None = None
-        # Rows of timers whose effect has begun here, until what it began has removed them.
-        self._begun: set[RunEntry | None] = set()
+        # Rows of timers that resumed runs will remove, and of those that cannot be read.
+        self._left: set[RunEntry] = set()
         self._ends: list[Callable[[], object]] = []
         self._is_asked = False  # whether a look at all inboxes is in the mailbox
 
@@ -197,6 +206,8 @@ class _Attendant(Actor):
                 self._start(session_id)
             case _Ended(session_id):
                 await self._ended(session_id)
+            case _Acted(timer, run):
+                await self._acted(timer, run)
 
     def on_stop(self) -> None:
         for end in self._ends:
@@ -232,7 +243,12 @@ class _Attendant(Actor):
             if target.startswith(_SESSION):
                 last[target.removeprefix(_SESSION)] = key
         for session_id, key in last.items():
-            self._consider(session_id, key)
+            try:
+                self._consider(session_id, key)
+            except Exception as error:  # noqa: BLE001 -- such as one of the user's session= function
+                loggers.run.warning(
+                    "Session %r could not be opened for its posts: %s", session_id, error
+                )
 
     async def _look_at_timers(self) -> None:
         """Act on the timers that are due. One that cannot be acted on stays for the next look."""
@@ -241,18 +257,30 @@ class _Attendant(Actor):
             return
         gone = 1
         while gone:  # until none of those that are left can be acted on now
-            gone, due = 0, await due_timers(settings.access, settings.agent_name)
-            self._begun &= {timer.row for timer in due}  # the others are gone from the store
-            for timer in due:
-                if timer.row in self._begun:
-                    continue
+            gone = 0
+            for timer in await due_timers(settings.access, settings.agent_name, self._left):
                 try:
-                    if await settings.act(timer):
+                    acted = await settings.act(timer)
+                    if acted is True:
                         gone += 1
-                    else:
-                        self._begun.add(timer.row)
+                        continue
+                    if acted is not False and timer.row is not None:
+                        self._left.add(timer.row)
+                        acted.when_finished(partial(self._tell, _Acted(timer, acted)))
                 except Exception as error:  # noqa: BLE001 -- the store may answer next time
                     loggers.run.warning("Timer %r is tried again: %s", timer.key, error)
+
+    async def _acted(self, timer: StoredTimer, run: Run[Any]) -> None:
+        """Remove a timer whose run needs no answer. One that is in the store still acts again."""
+        if timer.row is not None:
+            self._left.discard(timer.row)
+        try:
+            await run.accepted()
+        except ResumeError:  # it was answered, or is gone
+            with suppress(WriteRefused):
+                await self._settings.access.commit(None, timer.removal())
+        except Exception as error:  # noqa: BLE001 -- the store may answer next time
+            loggers.run.warning("Timer %r is tried again: %s", timer.key, error)
 
     async def _look(self, session_id: str) -> None:
         """Look at one inbox."""

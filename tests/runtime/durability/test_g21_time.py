@@ -360,3 +360,71 @@ def test_g21_reminders_that_were_missed_are_heard_in_the_order_of_their_times(ru
             assert said == [str(number) for number in range(450)]
 
     run(main())
+
+
+def test_g21_a_deadline_in_a_session_that_is_busy_holds_back_nothing(run, durability):
+    async def main():
+        gate, at_work = asyncio.Event(), asyncio.Event()
+
+        class Busy(Model):
+            async def generate(self, request):
+                last = request.messages[-1]
+                if last.text == "work":
+                    at_work.set()
+                    await gate.wait()
+                if last.text in ("work", "hello"):
+                    return Message.assistant(f"heard {last.text}")
+                return await super().generate(request)
+
+        agent = ChatModelAgent(name="A", model=Busy(), tools=[asking(SOON, "no").tools[0]])
+        async with runner_of(agent, MemoryStore(), durability=durability) as runner:
+            session, other = runner.session("s"), runner.session("t")
+            paused = await session.query("go")
+            turn = session.query("work")
+            await at_work.wait()
+            async with asyncio.timeout(20):
+                async with runner.attending(every=0.02):
+                    await asyncio.sleep(2 * SOON.total_seconds())
+                    await other.post("hello")
+                    try:
+                        async with asyncio.timeout(5):
+                            while len(await other.history()) < 2:
+                                await asyncio.sleep(0.01)
+                    finally:
+                        gate.set()
+                await turn
+                _, result = await ended(runner, paused.run_id)
+                assert result.final_output == "heard 'no'"
+            assert await timers(runner.store) == []
+
+    run(main())
+
+
+def test_g21_many_timers_that_cannot_act_yet_hold_back_no_other(run, monkeypatch):
+    monkeypatch.setattr("offbook.runtime.durability.timers._AT_ONCE", 2)
+
+    async def main():
+        gate, awake = asyncio.Event(), []
+
+        @tool(name="act")
+        async def act(context: ToolContext) -> str:
+            """Act."""
+            await context.sleep(timedelta(seconds=0.05))
+            awake.append(1)
+            await gate.wait()
+            return "done"
+
+        async with runner_of(agent_of(act), MemoryStore()) as runner:
+            for _ in range(5):
+                await runner.query("go")
+            await runner.session("s").post("call the bank", not_before=timedelta(seconds=0.1))
+            damaged = [
+                row.replace(key=f"{row.key}x", value=b"x") for row in await timers(runner.store)
+            ]
+            await runner.store.commit(None, damaged)
+            async with runner.attending(every=0.02), asyncio.timeout(20):
+                while len(awake) < 6:  # the reminder starts a turn that calls the tool, too
+                    await asyncio.sleep(0.01)
+                gate.set()
+
+    run(main())

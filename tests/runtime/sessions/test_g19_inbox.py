@@ -734,6 +734,28 @@ def test_g19_a_post_that_an_interrupted_run_has_heard_is_not_heard_again_after_a
     run(main())
 
 
+@pytest.mark.parametrize("fails", ["opens", "chooses"])
+def test_g19_a_session_that_cannot_be_opened_holds_back_no_other(run, fails):
+    async def main():
+        async with desk_of(MemoryStore()) as desk:
+
+            def refuse(_posts):
+                raise ValueError("no")
+
+            def session(session_id):
+                if session_id == "a" and fails == "opens":
+                    raise ValueError("no")
+                return desk.runner.session(session_id, inbox=refuse if session_id == "a" else None)
+
+            await desk.runner.session("a").post("one")
+            await desk.session.post("two")
+            async with desk.runner.attending(every=0.02, session=session):
+                await heard(desk.session, 2)
+            assert len(await desk.runner.session("a").inbox()) == 1
+
+    run(main())
+
+
 def test_g19_two_that_attend_do_not_wake_each_other_for_posts_that_wait(run):
     async def main():
         looks = 0
