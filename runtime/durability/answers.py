@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..codec.kept_values import same_bytes
@@ -185,6 +186,13 @@ class Answers:
             return problem
         check = getattr(context.info, "check_answer", None)
         answer = self._answer(pending)
+        if answer.is_target and context.deadline is not None:
+            late = context.deadline <= datetime.now(UTC)
+            if late and not same_bytes(answer.data, context.default):
+                return (
+                    f"its deadline was {context.deadline.isoformat()}, so it is answered with its "
+                    "default, in a process that is attending(). Nothing was called."
+                )
         if not answer.is_target or not callable(check):
             return None
         problem = check(answer.data)

@@ -400,6 +400,47 @@ def test_g21_a_deadline_in_a_session_that_is_busy_holds_back_nothing(run, durabi
     run(main())
 
 
+def test_g21_an_answer_after_the_deadline_is_refused_also_if_nobody_has_attended(run, durability):
+    async def main():
+        calls = []
+
+        @tool(name="act", needs_approval=True, approval_timeout=0.1)
+        def act() -> str:
+            """Act."""
+            calls.append(1)
+            return "done"
+
+        async with runner_of(agent_of(act), MemoryStore(), durability=durability) as runner:
+            paused = await runner.query("go")
+            await asyncio.sleep(0.12)
+            with pytest.raises(ResumeError, match="deadline"):
+                await runner.approve(paused.interrupts[0])
+            async with runner.attending(every=0.02):
+                _, result = await ended(runner, paused.run_id)
+            assert "nobody approved it" in result.final_output
+            assert calls == []
+
+    run(main())
+
+
+def test_g21_a_sleep_that_is_over_may_be_woken_where_nobody_attends(run, durability):
+    async def main():
+        @tool(name="act")
+        async def act(context: ToolContext) -> str:
+            """Act."""
+            await context.sleep(timedelta(seconds=0.1))
+            return "awake"
+
+        async with runner_of(agent_of(act), MemoryStore(), durability=durability) as runner:
+            await runner.query("go")
+            await asyncio.sleep(0.12)
+            (waiting,) = await runner.pending()
+            result = await runner.resume(waiting.checkpoint_id)
+            assert result.final_output == "heard awake"
+
+    run(main())
+
+
 def test_g21_many_timers_that_cannot_act_yet_hold_back_no_other(run, monkeypatch):
     monkeypatch.setattr("offbook.runtime.durability.timers._AT_ONCE", 2)
 
