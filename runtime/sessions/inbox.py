@@ -305,6 +305,11 @@ class Inbox:
         return await self._access.holder(session_key(self.session_id)) is not None
 
     @property
+    def agent_name(self) -> str:
+        """The root agent whose turns hear the posts."""
+        return self._agent
+
+    @property
     def _name(self) -> str:
         return f"session {self.session_id!r}"
 

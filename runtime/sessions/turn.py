@@ -182,7 +182,12 @@ class Turn:
             return True
         return self._access.lists_runs and bool(
             await self._access.run_entries(
-                RunQuery(_UNFINISHED, session=session_text(self.session_id), limit=1)
+                RunQuery(
+                    _UNFINISHED,
+                    self._inbox.agent_name,  # those of other agents hear other inboxes
+                    session=session_text(self.session_id),
+                    limit=1,
+                )
             )
         )
 

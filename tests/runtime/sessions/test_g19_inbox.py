@@ -777,3 +777,20 @@ def test_g19_two_that_attend_do_not_wake_each_other_for_posts_that_wait(run):
             assert 1 <= looks <= 4
 
     run(main())
+
+
+def test_g19_a_lost_run_of_another_agent_holds_back_no_posts(run):
+    async def main():
+        store = MemoryStore()
+        async with ActorSystem() as system:
+            desk = Desk(store, system, durability="step")
+            other = ChatModelAgent(name="B", model=Model(), tools=desk.agent.tools)
+            Runner(other, system=system, store=store, durability="step").session("s").query("work")
+            await desk.at_work.wait()
+        async with desk_of(store, durability="step") as desk:
+            assert [one.agent for one in await desk.runner.runs("drained")] == ["B"]
+            async with desk.runner.attending(every=0.02):
+                await desk.session.post("hello")
+                await heard(desk.session, 2)
+
+    run(main())
