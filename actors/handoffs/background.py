@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from ...runtime.data.run_result import RunStatus
-from ...runtime.errors import ToolError, UsageError
+from ...runtime.errors import CheckpointNotFound, ToolError, UsageError
 from ...runtime.tasks import start_task
 from ..tools.tool import Tool, tool
 from ..tools.tool_context import ToolContext, call_state_of
@@ -143,8 +143,8 @@ async def task_wait(context: ToolContext, task_id: str, seconds: float) -> str:
 @tool
 async def task_stop(context: ToolContext, task_id: str) -> str:
     """Stop a background task."""
-    await (await _own(context, task_id)).task(task_id).stop()
-    return "stopped"
+    stopped = await (await _own(context, task_id)).task(task_id).stop()
+    return "stopped" if stopped else "it has ended already"
 
 
 def control_tools() -> tuple[Tool, ...]:
@@ -155,5 +155,8 @@ def control_tools() -> tuple[Tool, ...]:
 async def _own(context: ToolContext, task_id: str) -> RunTasks:
     """Return the tasks of the run. Raise if the task is not one of its session."""
     tasks = _tasks_of(context)
-    await tasks.require(task_id, context.run.session_id or "")
+    try:
+        await tasks.require(task_id, context.run.session_id or "")
+    except CheckpointNotFound as error:
+        raise ToolError(str(error), agent=context.agent_name) from None
     return tasks

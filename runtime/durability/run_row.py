@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..agent.run_state import RunState
     from ..clock import Clock
 
-__all__ = ["RunEnd", "RunRow", "closed", "read_entry", "read_run", "restated"]
+__all__ = ["RunEnd", "RunRow", "cancelled", "closed", "read_entry", "read_run", "restated"]
 
 _FORMAT: Final = 1
 _PARTS: Final = 5
@@ -273,6 +273,20 @@ def restated(
         updated=now,
         ended=now if status in _ENDED else 0,
         attempts=run.attempts,
+    )
+
+
+def cancelled(row: RunEntry) -> RunEntry:
+    """Return the row of an interrupted run that nobody may answer any more."""
+    _, session_id, *_ = _unpacked(row)
+    now = int(time() * 1e6)
+    return row.replace(
+        status=RunStatus.CANCELLED.value,
+        value=_packed((_FORMAT, session_id, None, None, None)),
+        claim="",
+        error="RunCancelled: it was stopped while it waited for an answer",
+        updated=now,
+        ended=now,
     )
 
 

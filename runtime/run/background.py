@@ -31,8 +31,10 @@ from ..sessions.inbox import Inbox
 from ..stores.run_entries import RunQuery
 from ..stores.writes import Put
 from ..tasks import start_task
+from .kept.stopping import stop_waiting
 
 if TYPE_CHECKING:
+    from ..actor.host import Host
     from ..agent.tree import Definition, Node
     from ..durability.store_access import StoreAccess
     from .run import Run
@@ -46,6 +48,7 @@ _MARK_SECONDS: Final = 30 * 86_400.0
 _SHOWN: Final = 4_000
 """The characters of a result that a report has."""
 _OPEN: Final = (RunStatus.RUNNING.value, RunStatus.PENDING.value, RunStatus.DRAINED.value)
+_STOPPABLE: Final = (*_OPEN, RunStatus.INTERRUPTED.value)
 _ALL: Final = tuple(status.value for status in RunStatus)
 _SESSION_LABEL: Final = "offbook.task.session"
 _PARENT_LABEL: Final = "offbook.task.parent"
@@ -98,6 +101,7 @@ class TaskRunner(Protocol):
     def session(self, session_id: str, /) -> TaskSession: ...
     def attach(self, run_id: str, /) -> Run[Any]: ...
     async def post(self, run_id: str, message: str, /) -> Posted: ...
+    def choose_system(self) -> Host: ...
 
 
 class BackgroundTask:
@@ -118,9 +122,9 @@ class BackgroundTask:
         """Post a message to the task, which hears it at its next safe point."""
         return await self._background.runner_of(self.id).post(self.id, text)
 
-    async def stop(self) -> None:
-        """Cancel the task, in whichever process it runs."""
-        await self._background.runner_of(self.id).attach(self.id).cancel()
+    async def stop(self) -> bool:
+        """Cancel the task, in whichever process it runs. Returns False if it has ended already."""
+        return await self._background.stop(self.id)
 
     async def result(self) -> Any:
         """Wait for the end of the task, or its next interrupt, and return its `RunResult`."""
@@ -306,11 +310,23 @@ class Background:
         """Return a handle of a task."""
         return BackgroundTask(self, task_id)
 
+    async def stop(self, task_id: str) -> bool:
+        """Cancel a task, also one that waits for an answer. Returns False if it has ended."""
+        runner = self.runner_of(task_id)
+        while (info := await self.info(task_id)).status.value in _STOPPABLE:
+            if info.status is not RunStatus.INTERRUPTED:
+                await runner.attach(task_id).cancel()
+            elif await stop_waiting(self._listing(), runner.choose_system(), info.agent, task_id):
+                return True
+            if (await self.info(task_id)).status is RunStatus.CANCELLED:
+                return True
+        return False
+
     async def stop_all(self, session_id: str) -> None:
         """Cancel the tasks of a session that have not ended."""
         for task in await self.tasks(session_id):
-            if task.status.value in _OPEN and self.known_runner_of(task.id) is not None:
-                await BackgroundTask(self, task.id).stop()
+            if task.status.value in _STOPPABLE and self.known_runner_of(task.id) is not None:
+                await self.stop(task.id)
 
     async def report(self, timer: Timer) -> bool:
         """Report the outcome or the question of a task, if there is one.

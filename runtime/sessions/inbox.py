@@ -148,7 +148,7 @@ class Inbox:
 
     def _writes(self, post: Post, last: bytes | None) -> list[Write]:
         """Return the writes that store a post, if `last` is still the last number."""
-        taken: list[Write] = [Expect(self._number_key, last), Put(self._number_key, pack(post.seq))]
+        taken: list[Write] = [Expect(self.number_key, last), Put(self.number_key, pack(post.seq))]
         if post.not_before is not None:
             return [*taken, self._timer(post).entry()]
         return [
@@ -178,7 +178,7 @@ class Inbox:
         Returns False if that is refused because of `key`: another process has done it.
         """
         for _ in range(_ATTEMPTS):
-            last = await self._access.get(self._number_key)
+            last = await self._access.get(self.number_key)
             numbered = post.replace(seq=(0 if last is None else int(unpack(last))) + 1)
             try:
                 await self._access.commit(None, [*also, *self._writes(numbered, last)])
@@ -256,7 +256,11 @@ class Inbox:
         ]
 
     async def removal(self) -> list[Write]:
-        """Return the writes that remove everything of this inbox."""
+        """Return the writes that remove everything of this inbox.
+
+        They are refused if a post is stored in the meantime.
+        """
+        last = await self._access.get(self.number_key)
         found: list[list[str]] = list(
             await all_at_once(
                 [
@@ -267,14 +271,18 @@ class Inbox:
             )
         )
         timers = [DropEntry(timer.key) for timer in await self._timers("reminder", "task")]
-        return [*map(Remove, (*found[0], *found[1], self._number_key)), *timers]
+        return [
+            Expect(self.number_key, last),
+            *map(Remove, (*found[0], *found[1], self.number_key)),
+            *timers,
+        ]
 
     async def _look(self, post_id: str | None) -> tuple[bytes | None, bytes | None, Sequence[str]]:
         """Return what the store knows of that id, the last number, and the pending posts."""
         known, last, pending = await all_at_once(
             [
                 _nothing() if post_id is None else self._access.get(self._id_key(post_id)),
-                self._access.get(self._number_key),
+                self._access.get(self.number_key),
                 self._access.keys(self._prefix),
             ],
             "the store",
@@ -318,7 +326,8 @@ class Inbox:
         return inbox_key(self._agent, self.target)
 
     @property
-    def _number_key(self) -> str:
+    def number_key(self) -> str:
+        """The key of the number of the last post."""
         return posted_key(self._agent, self.target)
 
     def _id_key(self, post_id: str) -> str:

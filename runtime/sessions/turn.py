@@ -21,7 +21,7 @@ from ..durability.leases import Busy, SystemLeases, leases_of
 from ..durability.run_labels import session_text
 from ..durability.store_access import StoreAccess
 from ..durability.store_keys import preempt_key, session_key
-from ..errors import SessionBusy, UsageError
+from ..errors import SessionBusy, UsageError, WriteRefused
 from ..stores.run_entries import RunQuery
 from ..stores.writes import Append, Ending, Remove
 from ..tasks import start_task
@@ -329,8 +329,15 @@ class Turn:
             known_sessions_of(system).take(self._access, self.session_id)
             if also is not None:
                 await also()
-            posts = [] if self._inbox is None else await self._inbox.removal()
-            await self._lease.commit([Remove(self._lease.key), *posts])
+            while True:
+                posts = [] if self._inbox is None else await self._inbox.removal()
+                try:
+                    await self._lease.commit([Remove(self._lease.key), *posts])
+                except WriteRefused as refused:
+                    if self._inbox is None or refused.key != self._inbox.number_key:
+                        raise
+                else:
+                    break  # otherwise a post was stored at this moment
         finally:
             await self.release()
 

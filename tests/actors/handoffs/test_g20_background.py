@@ -15,6 +15,7 @@ from offbook.runtime import (
     CheckpointNotFound,
     MemoryStore,
     Message,
+    ResumeError,
     Runner,
     RunStatus,
     ToolCall,
@@ -303,7 +304,7 @@ def test_g20_the_model_asks_for_sends_to_waits_for_and_stops_tasks_of_its_sessio
             await reported(session)
             assert heard[-1] == "only Europe"
             assert await asks("task_wait", seconds=5) == "heard completed: found only Europe"
-            assert await asks("task_stop") == "heard stopped"
+            assert await asks("task_stop") == "heard it has ended already"
 
     run(main())
 
@@ -536,5 +537,54 @@ def test_g20_several_calls_of_one_reply_do_not_exceed_the_bound_together(run, st
             assert sum("was not started" in text for text in texts) == 4
             await session.clear()
             worker.gate.set()
+
+    run(main())
+
+
+@pytest.mark.parametrize("how", ["stop", "clear", "the model"])
+def test_g20_a_task_that_waits_for_an_answer_is_stopped_and_its_deadline_is_gone(run, store, how):
+    made = []
+
+    @tool(needs_approval=True, approval_timeout=0.3, on_timeout="approve")
+    def pay() -> str:
+        """Pay."""
+        made.append(1)
+        return "paid"
+
+    class Payer:
+        async def generate(self, request):
+            if request.messages[-1].role == "tool":
+                return Message.assistant(f"heard {request.messages[-1].text}")
+            return Message.assistant("", tool_calls=(ToolCall("p", "pay", "{}"),))
+
+    async def main():
+        worker = ChatModelAgent(name="Researcher", model=Payer(), tools=[pay])
+        async with office(store, worker, attends=False) as (runner, _):
+            session = runner.session("s")
+            await session.query(RESEARCH)
+
+            async def waits():
+                return bool(await runner.pending())
+
+            await until(waits)
+            (task,) = await session.tasks()
+            (waiting,) = await runner.pending()
+            if how == "stop":
+                assert await session.task(task.id).stop()
+                assert not await session.task(task.id).stop()
+            elif how == "clear":
+                await session.clear()
+            else:
+                said = await session.query(f'call task_stop {{"task_id": "{task.id}"}}')
+                assert said.final_output == "heard stopped"
+            assert (await session.task(task.id).info()).status is RunStatus.CANCELLED
+            with pytest.raises(ResumeError):
+                await runner.approve(waiting.waiting[0]).accepted()
+            async with runner.attending(every=0.02):
+                if how != "clear":
+                    assert "It has ended as cancelled" in (await reported(session))[0]
+                await asyncio.sleep(0.5)  # past its deadline
+            assert made == []
+            assert await store.run_entries(RunQuery((TIMER,))) == []
 
     run(main())
