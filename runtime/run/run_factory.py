@@ -295,6 +295,8 @@ class RunFactory:
     ) -> LoopCell:
         """Start a run, on the system's loop."""
         live, progress, persistence = None, event_log.progress, event_log.persistence
+        if persistence is not None:
+            system.end_with_loop()  # a run that is cancelled at its end is saved before
         if persistence is not None and persistence.access.is_fenced:
             live = progress.live = LiveRun(persistence.access, progress, system)
         cell = system.spawn_own(

@@ -275,6 +275,10 @@ class ActorSystem:
         """
         if callback not in self._at_end:
             self._at_end.append(callback)
+        self.end_with_loop()
+
+    def end_with_loop(self) -> None:
+        """Stop when the loop ends, if nobody else stops this system. On the loop's thread."""
         if self._is_for_one and self._ends_with_loop is None:
             self._ends_with_loop = self._stop_at_end()
             with suppress(StopIteration), warnings.catch_warnings():
