@@ -243,6 +243,14 @@ def store_of(store_recipe: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
         store.close()
 
 
+@pytest.fixture(params=["memory", "sqlite", "redis", "postgres", "encrypted"])
+def store(request: pytest.FixtureRequest, store_of: Callable[..., Any]) -> Any:
+    """An empty store of every kind, and an encrypted one."""
+    if request.param == "encrypted":
+        return runtime.encrypted(store_of("sqlite"), keys=bytes(range(32)))
+    return store_of(request.param)
+
+
 @pytest.fixture
 def actor() -> type[PlannedAgent]:
     """`actor("A", "hello", Exit())`: an agent that does just that."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from ...runtime.data.run_result import RunStatus
 from ...runtime.errors import CheckpointNotFound, ToolError, UsageError
-from ...runtime.tasks import start_task
 from ..tools.tool import Tool, tool
 from ..tools.tool_context import ToolContext, call_state_of
 from .agent_tool import AgentTool, request_of
@@ -132,11 +130,7 @@ async def task_send(context: ToolContext, task_id: str, text: str) -> str:
 async def task_wait(context: ToolContext, task_id: str, seconds: float) -> str:
     """Wait at most 60 seconds for the end of a background task, and return its status then."""
     tasks = await _own(context, task_id)
-    waiting = start_task(tasks.task(task_id).result(), "a task's result")
-    try:
-        await asyncio.wait((waiting,), timeout=min(max(seconds, 0.0), _LONGEST_WAIT))
-    finally:
-        waiting.cancel()
+    await tasks.wait(task_id, min(max(seconds, 0.0), _LONGEST_WAIT))
     return await _status(tasks, task_id)
 
 

@@ -134,27 +134,18 @@ class ToolCallState:
 
         `seconds`: for how long the call waits for the result itself.
         """
-        runtime, run = self.runtime, self.runtime.run
-        if run.session_id is None or run.inbox is None or run.background is None:
-            msg = (
-                f"{agent.name} cannot work in the background: its end would be reported to nobody, "
-                "because the run belongs to no session. Start it with "
-                "runner.session(id).query(...)."
-            )
-            raise UsageError(msg, run=run.run_id, agent=runtime.agent_name)
+        tasks, session_id = self.runtime.tasks_for(agent)
         self._tasks += 1
         key = f"{self.idempotency_key} task {self._tasks}"
         try:
-            return await run.background.start(agent, text, key, run.session_id, run.run_id, seconds)
-        except (
-            UsageError
-        ) as error:  # such as too many tasks, which the model can do something about
-            raise ToolError(str(error), agent=runtime.agent_name) from error
+            return await tasks.start(agent, text, key, session_id, self.runtime.run.run_id, seconds)
+        except UsageError as error:  # such as too many tasks: the model can stop one
+            raise ToolError(str(error), agent=self.runtime.agent_name) from error
 
     def next_sleep(self) -> str:
         """Return the name of the next sleep of this call."""
         self._sleeps += 1
-        return f"sleep {self._sleeps}"
+        return f"{self.call.name} {self.call.id}: sleep {self._sleeps}"
 
     def _wait(self, info: object, state: object, due: Due | None, *, approval: bool) -> object:
         runtime, answers = self.runtime, self._answers

@@ -17,7 +17,6 @@ from ...runtime.agent.session_values import SessionValues
 from ...runtime.data.events import Action, AgentEvent
 from ...runtime.data.interrupt import Due
 from ...runtime.data.run_path import names_of
-from ...runtime.errors import UsageError
 from .attempt import Attempt
 from .tool_call_state import ToolCallState
 
@@ -156,11 +155,8 @@ class ToolContext:
         A process that is `attending` resumes it; then the tool is called again, and this method
         returns at once. An answer to the interrupt wakes it earlier.
         """
-        if not isinstance(duration, timedelta):
-            msg = f"sleep(): duration must be a timedelta, got {duration!r:.80}."
-            raise UsageError(msg)
         call_state = self._call_state
-        until: datetime = await self.step(call_state.next_sleep(), partial(_from_now, duration))
+        until = await call_state.runtime.sleeps_until(call_state.next_sleep(), duration)
         if datetime.now(UTC) < until:
             call_state.interrupt(f"sleeps until {until.isoformat()}", None, Due(until, None))
 
@@ -221,10 +217,6 @@ class ToolContext:
         return await self._attempt.in_thread(
             call_state.runtime, call_state.call.name, partial(function, *args, **kwargs)
         )
-
-
-async def _from_now(duration: timedelta) -> datetime:
-    return datetime.now(UTC) + duration
 
 
 def call_state_of(context: ToolContext) -> ToolCallState:

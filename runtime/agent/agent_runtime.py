@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import get_ident
 from types import CoroutineType
@@ -29,7 +30,7 @@ from ..tasks import all_at_once, start_task
 from .history import Lane
 from .hooks import call_hooks
 from .invocation import CastKey, Conversation, Following, Invocation, InvocationPhase
-from .run_context import RunContext
+from .run_context import RunContext, RunTasks
 from .run_messages import (
     CancelCast,
     CancelChildren,
@@ -483,6 +484,28 @@ class AgentRuntime(InnerActor):
             )
             await self.pause()
 
+    async def sleeps_until(self, name: str, duration: timedelta) -> datetime:
+        """Return when a sleep of that name ends: the same time whenever it is asked for again."""
+        if not isinstance(duration, timedelta):
+            msg = f"sleep(): duration must be a timedelta, got {duration!r:.80}."
+            raise UsageError(msg)
+        return await self.step(name, partial(_from_now, duration))
+
+    def tasks_for(self, agent: Definition) -> tuple[RunTasks, str]:
+        """Return what starts background tasks, and the session that their ends are reported to.
+
+        Raise if there is none.
+        """
+        run = self.run
+        if run.session_id is None or run.inbox is None or run.background is None:
+            msg = (
+                f"{agent.name} cannot work in the background: its end would be reported to nobody, "
+                "because the run belongs to no session. Start it with "
+                "runner.session(id).query(...)."
+            )
+            raise UsageError(msg, run=run.run_id, agent=self.agent_name)
+        return run.background, run.session_id
+
     async def pause(self) -> NoReturn:
         """Report the safe point where the run will end. Never returns."""
         await self._ask(ReachedSafePoint(self.invocation))
@@ -548,3 +571,7 @@ class AgentRuntime(InnerActor):
     def _stop_here(self) -> NoReturn:
         self.is_over = True
         raise asyncio.CancelledError("the run is over")
+
+
+async def _from_now(duration: timedelta) -> datetime:
+    return datetime.now(UTC) + duration

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from ..data.agent_input import AgentInput
@@ -17,7 +16,6 @@ from ..data.events import AgentEvent, Interrupted
 from ..data.interrupt import Due
 from ..data.outcome import Outcome
 from ..data.run_path import names_of
-from ..errors import UsageError
 from .agent_runtime import AgentRuntime
 from .options import agent_options
 from .run_context import RunContext
@@ -50,10 +48,6 @@ class AgentSleeps(BaseException):
         super().__init__(info)
         self.info = info
         self.due = due
-
-
-async def _from_now(duration: timedelta) -> datetime:
-    return datetime.now(UTC) + duration
 
 
 class AgentContext:
@@ -157,11 +151,8 @@ class AgentContext:
         A process that is `attending` resumes it; then `run` is called again, and this method
         returns at once. An answer to the interrupt wakes it earlier.
         """
-        if not isinstance(duration, timedelta):
-            msg = f"sleep(): duration must be a timedelta, got {duration!r:.80}."
-            raise UsageError(msg)
         self._sleeps += 1
-        until: datetime = await self.step(f"sleep {self._sleeps}", partial(_from_now, duration))
+        until = await self._runtime.sleeps_until(f"sleep {self._sleeps}", duration)
         info = f"sleeps until {until.isoformat()}"
         woken = self.resume is not None and self.resume.is_target and self.resume.info == info
         if datetime.now(UTC) < until and not woken:
@@ -173,17 +164,10 @@ class AgentContext:
         The agent works as a run of its own, whose end is posted to the session of this run; see
         `Session.task`.
         """
-        run = self._runtime.run
-        if run.session_id is None or run.background is None:
-            msg = (
-                f"{agent.name} cannot work in the background: its end would be reported to nobody, "
-                "because the run belongs to no session, or has no store. Start it with "
-                "runner.session(id).query(...)."
-            )
-            raise UsageError(msg, run=run.run_id, agent=self.agent_name)
         self._tasks += 1
-        key = f"{run.run_id} {self.invocation_id} {self._tasks}"
-        return await run.background.start(agent, text, key, run.session_id, run.run_id)
+        key = f"{self.run_id} {self.invocation_id} {self._tasks}"
+        tasks, session_id = self._runtime.tasks_for(agent)
+        return await tasks.start(agent, text, key, session_id, self.run_id)
 
     async def cast(self, agent: Definition, input: AgentInput | None = None) -> Outcome:  # noqa: A002 -- the contract's
         """Run another agent as a child of this one, and return its outcome.

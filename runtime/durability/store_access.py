@@ -260,6 +260,16 @@ class StoreAccess:
             raise StoreError(why)
         self.looks_first = False
 
+    async def commit_if_unchanged(self, writes: Sequence[Write]) -> bool:
+        """Do all writes in one step. Returns False, without any effect, if one of them is refused:
+        another process has changed what it expects.
+        """
+        try:
+            await self.commit(None, writes)
+        except WriteRefused:
+            return False
+        return True
+
     async def is_held(self) -> bool:
         """Return whether the store is held: no process may start or continue anything in it."""
         return self.is_fenced and await self.get(HELD) is not None

@@ -35,12 +35,12 @@ __all__ = [
     "schedule_key",
     "schedule_prefix",
     "session_key",
+    "session_of",
     "stop_key",
     "stop_prefix",
     "stuck_key",
     "stuck_of",
     "stuck_prefix",
-    "target_of",
     "task_key",
 ]
 
@@ -132,41 +132,38 @@ def preempt_key(session_id: str) -> str:
 
 
 def inbox_prefix(agent_name: str) -> str:
-    """Return the key prefix of all posts to an agent's sessions and runs that nobody has heard."""
+    """Return the key prefix of all posts to an agent's sessions that nobody has heard."""
     return f"{RESERVED}inbox:{len(agent_name)}:{agent_name}:"
 
 
-def inbox_key(agent_name: str, target: str) -> str:
-    """Return the key prefix of the posts to one session or run. The rest is the post's number.
-
-    `target` is the session's id after "session:".
-    """
-    return f"{inbox_prefix(agent_name)}{len(target)}:{target}:"
+def inbox_key(agent_name: str, session_id: str) -> str:
+    """Return the key prefix of the posts to one session. The rest is the post's number."""
+    return f"{inbox_prefix(agent_name)}{len(session_id)}:{session_id}:"
 
 
-def post_key(agent_name: str, target: str, number: int) -> str:
+def post_key(agent_name: str, session_id: str, number: int) -> str:
     """Return the key of a post that nobody has heard. The keys are in the order of the numbers."""
-    return f"{inbox_key(agent_name, target)}{number:016}"
+    return f"{inbox_key(agent_name, session_id)}{number:016}"
 
 
-def target_of(agent_name: str, key: str) -> str:
-    """Return the session or run of a post's key."""
+def session_of(agent_name: str, key: str) -> str:
+    """Return the session of a post's key."""
     length, _, rest = key.removeprefix(inbox_prefix(agent_name)).partition(":")
     return rest[: int(length)]
 
 
-def posted_key(agent_name: str, target: str) -> str:
-    """Return the key whose value is the number of the last post to that session or run."""
-    return f"{RESERVED}posted:{len(agent_name)}:{agent_name}:{target}"
+def posted_key(agent_name: str, session_id: str) -> str:
+    """Return the key whose value is the number of the last post to that session."""
+    return f"{RESERVED}posted:{len(agent_name)}:{agent_name}:{session_id}"
 
 
-def post_ids_key(agent_name: str, target: str) -> str:
+def post_ids_key(agent_name: str, session_id: str) -> str:
     """Return the key prefix of the ids that posts were sent with. The rest is the id."""
-    return f"{RESERVED}post-id:{len(agent_name)}:{agent_name}:{len(target)}:{target}:"
+    return f"{RESERVED}post-id:{len(agent_name)}:{agent_name}:{len(session_id)}:{session_id}:"
 
 
 def arrivals_key(agent_name: str) -> str:
-    """Return the key that each post to a session or run of that agent changes."""
+    """Return the key that each post to a session of that agent changes."""
     return f"{RESERVED}arrivals:{agent_name}"
 
 
@@ -175,9 +172,10 @@ def deadline_key(run_id: str, number: int) -> str:
     return f"{RESERVED}deadline:{run_id}@{number}"
 
 
-def reminder_key(agent_name: str, target: str, number: int) -> str:
+def reminder_key(agent_name: str, session_id: str, number: int) -> str:
     """Return the id of the timer for a post that must not be heard before some time."""
-    return f"{RESERVED}reminder:{len(agent_name)}:{agent_name}:{len(target)}:{target}:{number}"
+    owner = f"{len(agent_name)}:{agent_name}:{len(session_id)}:{session_id}"
+    return f"{RESERVED}reminder:{owner}:{number}"
 
 
 def schedule_key(agent_name: str, name: str) -> str:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 from ..actor.actor import Actor
 from ..backoff import jittered
-from ..durability.store_keys import arrivals_key, inbox_key, inbox_prefix, target_of
+from ..durability.store_keys import arrivals_key, inbox_key, inbox_prefix, session_of
 from ..durability.timers import due_timers
-from ..errors import ActorDeadError, ResumeError, SessionBusy, UsageError, WriteRefused
+from ..errors import ActorDeadError, ResumeError, SessionBusy, UsageError
 from ..log import loggers
 from ..sessions.inbox import listen_for_posts
 from ..sessions.turn import NothingToHear
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Attending", "AttendingSettings", "check_attending"]
 
 _JITTER: Final = 0.2
-_SESSION: Final = "session:"
 _LONGEST_WAIT: Final = 3600.0
 
 
@@ -218,9 +217,9 @@ class _Attendant(Actor):
 
     # --- reports, from any thread ---
 
-    def _on_post(self, agent_name: str, target: str) -> None:
-        if agent_name == self._settings.agent_name and target.startswith(_SESSION):
-            self._tell(_Arrived(target.removeprefix(_SESSION)))
+    def _on_post(self, agent_name: str, session_id: str) -> None:
+        if agent_name == self._settings.agent_name:
+            self._tell(_Arrived(session_id))
 
     def _on_change(self) -> None:
         if not self._is_asked:
@@ -239,9 +238,7 @@ class _Attendant(Actor):
         name = self._settings.agent_name
         last: dict[str, str] = {}  # the last post of each session
         for key in await self._settings.access.keys(inbox_prefix(name)):
-            target = target_of(name, key)
-            if target.startswith(_SESSION):
-                last[target.removeprefix(_SESSION)] = key
+            last[session_of(name, key)] = key
         for session_id, key in last.items():
             try:
                 self._consider(session_id, key)
@@ -277,14 +274,13 @@ class _Attendant(Actor):
         try:
             await run.accepted()
         except ResumeError:  # it was answered, or is gone
-            with suppress(WriteRefused):
-                await self._settings.access.commit(None, timer.removal())
+            await self._settings.access.commit_if_unchanged(timer.removal())
         except Exception as error:  # noqa: BLE001 -- the store may answer next time
             loggers.run.warning("Timer %r is tried again: %s", timer.key, error)
 
     async def _look(self, session_id: str) -> None:
         """Look at one inbox."""
-        prefix = inbox_key(self._settings.agent_name, _SESSION + session_id)
+        prefix = inbox_key(self._settings.agent_name, session_id)
         keys = await self._settings.access.keys(prefix)
         if keys:
             self._consider(session_id, keys[-1])

@@ -26,9 +26,9 @@ from ..durability.run_labels import label_text
 from ..durability.run_row import read_entry
 from ..durability.store_keys import TASK, answered_task_key, task_key
 from ..durability.timers import Timer, read_timer
-from ..errors import CheckpointNotFound, UsageError, WriteRefused
+from ..errors import CheckpointNotFound, UsageError
 from ..sessions.inbox import Inbox
-from ..stores.run_entries import RunQuery
+from ..stores.run_entries import RunEntry, RunQuery
 from ..stores.writes import Put
 from ..tasks import start_task
 from .kept.stopping import stop_waiting
@@ -263,28 +263,25 @@ class Background:
 
     async def result_in_time(self, task_id: str, seconds: float) -> Any | None:
         """Return the result of a task that ends in time; then it is not reported, too."""
-        waiting = start_task(_result(self.runner_of(task_id).attach(task_id)), "a task's result")
-        try:
-            await asyncio.wait((waiting,), timeout=seconds)
-            if not waiting.done():
-                return None
-            result = waiting.result()
-        finally:
-            waiting.cancel()
-        if result.status is RunStatus.INTERRUPTED:
+        result = await self.wait(task_id, seconds)
+        if result is None or result.status is RunStatus.INTERRUPTED:
             return None
         access, mark = self._listing(), answered_task_key(task_id)
         row = await access.run_entry(task_key(task_id))
         if row is None:
             # It is reported already; or the call was answered, and is made again after a crash.
             return None if await access.get(mark) is None else result
+        answered = [*read_timer(row).removal(), Put(mark, b"\x01", _MARK_SECONDS)]
+        return result if await access.commit_if_unchanged(answered) else None
+
+    async def wait(self, task_id: str, seconds: float) -> Any | None:
+        """Return the result of a task that ends, or asks, in time; otherwise None."""
+        waiting = start_task(_result(self.runner_of(task_id).attach(task_id)), "a task's result")
         try:
-            await access.commit(
-                None, [*read_timer(row).removal(), Put(mark, b"\x01", _MARK_SECONDS)]
-            )
-        except WriteRefused:
-            return None
-        return result
+            await asyncio.wait((waiting,), timeout=seconds)
+            return waiting.result() if waiting.done() else None
+        finally:
+            waiting.cancel()
 
     async def tasks(self, session_id: str) -> list[TaskInfo]:
         """Return the tasks of a session that are in the store, the newest first."""
@@ -294,15 +291,19 @@ class Background:
         return [_task_of(read_entry(row)) for row in await self._listing().run_entries(query)]
 
     async def info(self, task_id: str) -> TaskInfo:
-        row = await self._listing().run_entry(task_id) if task_id.startswith(TASK) else None
+        row = await self._row(task_id)
         if row is None:
             msg = f"there is no task {task_id!r}. session.tasks() lists the tasks of a session."
             raise CheckpointNotFound(msg, run=task_id)
         return _task_of(read_entry(row))
 
+    async def _row(self, task_id: str) -> RunEntry | None:
+        return await self._listing().run_entry(task_id) if task_id.startswith(TASK) else None
+
     async def require(self, task_id: str, session_id: str) -> None:
         """Raise `CheckpointNotFound` unless the task is one of that session."""
-        if task_id not in {task.id for task in await self.tasks(session_id)}:
+        row = await self._row(task_id)
+        if row is None or read_entry(row).labels.get(_SESSION_LABEL) != _digest(session_id):
             msg = f"there is no task {task_id!r} of this session."
             raise CheckpointNotFound(msg, run=task_id)
 
@@ -338,11 +339,11 @@ class Background:
         before = await access.run_entry(parent)
         row = await access.run_entry(task_id)
         if row is None and (before is None or not before.claim):  # it is forgotten
-            await _try(access, timer.removal())
+            await access.commit_if_unchanged(timer.removal())
             return True
         if row is None:  # its parent is about to start it, now or when it is recovered
             again = timer.replace(at=_next_look())
-            await _try(access, [*timer.removal(), again.entry()])
+            await access.commit_if_unchanged([*timer.removal(), again.entry()])
             return False
         info = read_entry(row)
         is_over = info.ended is not None or info.status is RunStatus.STUCK
@@ -353,7 +354,7 @@ class Background:
             content=[parent, task_id, None, number if asks else told, new_id()],
         )
         if not is_over and not asks:
-            await _try(access, [*timer.removal(), again.entry()])
+            await access.commit_if_unchanged([*timer.removal(), again.entry()])
             return False
         assert timer.session_id is not None
         inbox = Inbox(access, self._agent, timer.session_id)
@@ -426,13 +427,6 @@ def _next_look() -> datetime:
 
 async def _result(run: Run[Any]) -> Any:
     return await run
-
-
-async def _try(access: StoreAccess, writes: list[Any]) -> None:
-    try:
-        await access.commit(None, writes)
-    except WriteRefused:
-        return  # another process has acted on the timer
 
 
 def _task_of(info: RunInfo) -> TaskInfo:

@@ -17,7 +17,7 @@ from ..codec.packing import pack, unpack
 from ..data.value import Value
 from ..durability.store_keys import occurrence_key, schedule_key, schedule_prefix
 from ..durability.timers import Timer
-from ..errors import CheckpointError, StoreError, UsageError, WriteRefused
+from ..errors import CheckpointError, StoreError, UsageError
 from ..log import loggers
 from ..stores.run_entries import DropEntry
 from ..stores.writes import Expect, Put, Remove, Write
@@ -104,11 +104,8 @@ class Schedules:
             if held is not None:
                 writes.append(DropEntry(self._timer(held).key))
             writes += self._writes(info)
-            try:
-                await self._access.commit(None, writes)
-            except WriteRefused:
-                continue
-            return info
+            if await self._access.commit_if_unchanged(writes):
+                return info
         msg = f"schedule({info.name!r}): other processes change it at the same time. Try again."
         raise StoreError(msg)
 
@@ -132,11 +129,8 @@ class Schedules:
                 Remove(self._key(name)),
                 DropEntry(self._timer(held).key),
             ]
-            try:
-                await self._access.commit(None, writes)
-            except WriteRefused:
-                continue
-            return True
+            if await self._access.commit_if_unchanged(writes):
+                return True
         msg = f"unschedule({name!r}): other processes change it at the same time. Try again."
         raise StoreError(msg)
 
@@ -147,7 +141,8 @@ class Schedules:
         """
         value, info = await self._read(timer.content)
         if info is None or self._timer(info).key != timer.key:
-            await self._drop(timer)  # the schedule was changed at this moment
+            # The schedule was changed at this moment.
+            await self._access.commit_if_unchanged(timer.removal())
             return True
         now, started = datetime.now(UTC), info.last_run_id
         if info.missed == "skip" and (now - info.next).total_seconds() > _LATE_SECONDS:
@@ -165,17 +160,7 @@ class Schedules:
             writes.append(Remove(self._key(info.name)))
         else:
             writes += self._writes(following.replace(last_run_id=started))
-        try:
-            await self._access.commit(None, writes)
-        except WriteRefused:
-            return False  # another process has acted on it, or the schedule was changed
-        return True
-
-    async def _drop(self, timer: Timer) -> None:
-        try:
-            await self._access.commit(None, timer.removal())
-        except WriteRefused:
-            loggers.run.debug("Timer %r is gone already.", timer.key)
+        return await self._access.commit_if_unchanged(writes)
 
     async def _read(self, name: str) -> tuple[bytes | None, ScheduleInfo | None]:
         value = await self._access.get(self._key(name))

@@ -30,7 +30,7 @@ from ..durability.store_keys import (
     posted_key,
     reminder_key,
     session_key,
-    target_of,
+    session_of,
 )
 from ..durability.timers import Timer, TimerKind, timers_of
 from ..errors import CheckpointError, InboxFull, RunLost, StoreError, UsageError, WriteRefused
@@ -78,7 +78,6 @@ class Inbox:
         "_most",
         "choose",
         "session_id",
-        "target",
         "waits_for_answers",
     )
 
@@ -98,11 +97,10 @@ class Inbox:
         self._access = store_access
         self._agent = agent_name
         self.session_id = session_id
-        self.target = f"session:{session_id}"
         self._most = max_pending
 
     def __repr__(self) -> str:
-        return f"<Inbox of {self.target!r}>"
+        return f"<Inbox of session {self.session_id!r}>"
 
     async def post(
         self,
@@ -134,11 +132,9 @@ class Inbox:
             if post_id is not None:
                 key = self._id_key(post_id)
                 writes += [Expect(key), Put(key, pack([mark, number, sender]))]
-            try:
-                await self._access.commit(None, writes)
-            except WriteRefused:
+            if not await self._access.commit_if_unchanged(writes):
                 continue  # another post was stored in between
-            _known_posts_of(self._access).arrived(self._agent, self.target)
+            _known_posts_of(self._access).arrived(self._agent, self.session_id)
             return self.receipt(post)
         msg = (
             f"{self._name}: other posts took the next number {_ATTEMPTS} times in a row. Post it "
@@ -161,7 +157,7 @@ class Inbox:
         """Return the timer of a post that must not be heard yet."""
         assert post.not_before is not None
         content = [post.id, post.seq, post.message, post.when, post.sender, post.posted_at]
-        key = reminder_key(self._agent, self.target, post.seq)
+        key = reminder_key(self._agent, self.session_id, post.seq)
         return Timer(key, "reminder", self._agent, self.session_id, post.not_before, content)
 
     async def deliver(self, timer: Timer) -> bool:
@@ -186,7 +182,7 @@ class Inbox:
                 if refused.key == key:
                     return False
                 continue
-            _known_posts_of(self._access).arrived(self._agent, self.target)
+            _known_posts_of(self._access).arrived(self._agent, self.session_id)
             return True
         return False
 
@@ -210,26 +206,18 @@ class Inbox:
                 continue
             if stored.is_taken and await self._has_turn():
                 return False
-            try:
-                await self._access.commit(
-                    None, [Expect(stored.key, stored.value), Remove(stored.key)]
-                )
-            except WriteRefused:
-                return False
-            return True
+            return await self._access.commit_if_unchanged(
+                [Expect(stored.key, stored.value), Remove(stored.key)]
+            )
         for timer in await self._timers("reminder"):
             if timer.content[0] == post_id:
-                try:
-                    await self._access.commit(None, timer.removal())
-                except WriteRefused:
-                    return False
-                return True
+                return await self._access.commit_if_unchanged(timer.removal())
         return False
 
     def turn_is_free(self) -> None:
         """Report to this process that the inbox may have posts that a turn can start with."""
         if _known:
-            _known_posts_of(self._access).tell(self._agent, self.target)
+            _known_posts_of(self._access).tell(self._agent, self.session_id)
 
     async def may_have_posts(self) -> bool:
         """Return whether the inbox has to be read: always, if other processes may post to it."""
@@ -238,8 +226,8 @@ class Inbox:
         known = _known_posts_of(self._access)
         if self._agent not in known.agents:
             keys = await self._access.keys(inbox_prefix(self._agent))
-            known.listed(self._agent, {target_of(self._agent, key) for key in keys})
-        return (self._agent, self.target) in known.targets
+            known.listed(self._agent, {session_of(self._agent, key) for key in keys})
+        return (self._agent, self.session_id) in known.sessions
 
     async def stored(self) -> list[Stored]:
         """Return the posts that nobody has heard, in order."""
@@ -248,7 +236,7 @@ class Inbox:
         keys = await self._access.keys(self._prefix)
         if not keys:
             if known is not None:
-                known.none(self._agent, self.target, arrivals)
+                known.none(self._agent, self.session_id, arrivals)
             return []
         values = await all_at_once([self._access.get(key) for key in keys], "the store")
         return [
@@ -265,7 +253,7 @@ class Inbox:
             await all_at_once(
                 [
                     self._access.keys(self._prefix),
-                    self._access.keys(post_ids_key(self._agent, self.target)),
+                    self._access.keys(post_ids_key(self._agent, self.session_id)),
                 ],
                 "the store",
             )
@@ -306,7 +294,7 @@ class Inbox:
 
     def key_of(self, number: int) -> str:
         """Return the key of a post that nobody has heard."""
-        return post_key(self._agent, self.target, number)
+        return post_key(self._agent, self.session_id, number)
 
     async def _has_turn(self) -> bool:
         """Return whether a run has the turn of the session, and so may be hearing a post."""
@@ -323,15 +311,15 @@ class Inbox:
 
     @property
     def _prefix(self) -> str:
-        return inbox_key(self._agent, self.target)
+        return inbox_key(self._agent, self.session_id)
 
     @property
     def number_key(self) -> str:
         """The key of the number of the last post."""
-        return posted_key(self._agent, self.target)
+        return posted_key(self._agent, self.session_id)
 
     def _id_key(self, post_id: str) -> str:
-        return post_ids_key(self._agent, self.target) + post_id
+        return post_ids_key(self._agent, self.session_id) + post_id
 
 
 def post_of(timer: Timer) -> Post:
@@ -361,18 +349,18 @@ class HeardPosts:
             self._hearing = Lock()
         return self._hearing
 
-    async def at_turn(self) -> list[Post]:
-        """Take the posts for a turn that starts."""
-        return await self._take(lambda posts: posts)
+    async def at_turn(self, stored: list[Stored]) -> list[Post]:
+        """Take the posts for a turn that starts. `stored` has just been read."""
+        return await self._take(lambda posts: posts, stored)
 
     async def at_safe_point(self) -> list[Post] | None:
         """Take the posts that are heard during a turn. None: the turn must end for a post."""
-        unseen = [stored.post for stored in await self._unseen()]
-        if any(post.when == "preempt" for post in unseen) and any(
-            post.when == "preempt" for post in self._allowed(unseen)
+        stored = await self._unseen()
+        if any(one.post.when == "preempt" for one in stored) and any(
+            post.when == "preempt" for post in self._allowed([one.post for one in stored])
         ):
             return None
-        return await self._take(_for_safe_point) if unseen else []
+        return await self._take(_for_safe_point, stored)
 
     def _allowed(self, posts: list[Post]) -> list[Post]:
         """Return the posts that the user's function lets a turn hear."""
@@ -385,8 +373,10 @@ class HeardPosts:
             return []
         return [stored for stored in await self._inbox.stored() if stored.key not in self._seen]
 
-    async def _take(self, choose: Callable[[list[Post]], list[Post]]) -> list[Post]:
-        while stored := await self._unseen():
+    async def _take(
+        self, choose: Callable[[list[Post]], list[Post]], stored: list[Stored]
+    ) -> list[Post]:
+        while stored:
             posts = self._allowed(choose([one.post for one in stored]))
             wanted = {post.seq for post in posts}
             taken = [one for one in stored if one.post.seq in wanted]
@@ -402,6 +392,7 @@ class HeardPosts:
                 await self._commit(writes)
             except WriteRefused:
                 self._seen -= keys  # one of them was withdrawn at this moment
+                stored = await self._unseen()
                 continue
             except BaseException:
                 self._seen -= keys
@@ -559,37 +550,37 @@ class _KnownPosts:
         self.listeners: set[Callable[[str, str], None]] = set()
         # The inboxes that may have posts, with the number of the last arrival; of the agents
         # whose inboxes were listed.
-        self.targets: dict[tuple[str, str], int] = {}
+        self.sessions: dict[tuple[str, str], int] = {}
         self.agents: set[str] = set()
 
-    def none(self, agent_name: str, target: str, arrivals: int) -> None:
+    def none(self, agent_name: str, session_id: str, arrivals: int) -> None:
         """Note that an inbox was empty when there had been that many arrivals."""
         with _lock:
-            if self.targets.get((agent_name, target), 0) <= arrivals:
-                self.targets.pop((agent_name, target), None)
+            if self.sessions.get((agent_name, session_id), 0) <= arrivals:
+                self.sessions.pop((agent_name, session_id), None)
 
-    def listed(self, agent_name: str, targets: set[str]) -> None:
+    def listed(self, agent_name: str, session_ids: set[str]) -> None:
         """Note which inboxes of an agent had posts."""
         with _lock:
             self.agents.add(agent_name)
-            for target in targets:
-                self.targets.setdefault((agent_name, target), self.arrivals)
+            for session_id in session_ids:
+                self.sessions.setdefault((agent_name, session_id), self.arrivals)
 
-    def arrived(self, agent_name: str, target: str) -> None:
+    def arrived(self, agent_name: str, session_id: str) -> None:
         """Note a post, and tell those who listen."""
         with _lock:
             self.arrivals += 1
             if self._only_here:
-                self.targets[agent_name, target] = self.arrivals
-        self.tell(agent_name, target)
+                self.sessions[agent_name, session_id] = self.arrivals
+        self.tell(agent_name, session_id)
 
-    def tell(self, agent_name: str, target: str) -> None:
+    def tell(self, agent_name: str, session_id: str) -> None:
         """Tell those who listen that an inbox may have posts, or that its turn is free."""
         if self.listeners:
             with _lock:
                 told = tuple(self.listeners)
             for one in told:
-                one(agent_name, target)
+                one(agent_name, session_id)
 
 
 _known: Final[WeakKeyDictionary[Any, _KnownPosts]] = WeakKeyDictionary()
@@ -610,7 +601,7 @@ def _known_posts_of(access: StoreAccess) -> _KnownPosts:
 def listen_for_posts(
     access: StoreAccess, arrived: Callable[[str, str], None]
 ) -> Callable[[], None]:
-    """Call `arrived(agent, target)`, in any thread, after each post of this process.
+    """Call `arrived(agent, session_id)`, in any thread, after each post of this process.
 
     Returns a function that ends this.
     """

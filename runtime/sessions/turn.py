@@ -163,7 +163,7 @@ class Turn:
         if not stored or log is None or await self._come_later(log):
             posts = []
         else:
-            posts = await self.heard.at_turn()
+            posts = await self.heard.at_turn(stored)
         if self.starts_with_posts and not posts:
             msg = f"session {self.session_id!r} has no posts that a turn may start with now."
             raise NothingToHear(msg)

@@ -19,22 +19,13 @@ from offbook.runtime import (
     RunStatus,
     ToolCall,
     UsageError,
-    encrypted,
 )
 from offbook.runtime.stores import RunQuery
 from offbook.runtime.stores.run_entries import TIMER
 from tests.doubles.snapshots import Snapshots
 
-KINDS = ("memory", "sqlite", "redis", "postgres", "encrypted")
 SOON = timedelta(seconds=0.15)
 LATER = timedelta(hours=1)
-
-
-@pytest.fixture(params=KINDS)
-def store(request, store_of):
-    if request.param == "encrypted":
-        return encrypted(store_of("sqlite"), keys=bytes(range(32)))
-    return store_of(request.param)
 
 
 @pytest.fixture(params=["interrupt", "step"])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offbook.actors import ChatModelAgent
-from offbook.runtime import ActorSystem, MemoryStore, Message, Runner, UsageError, encrypted
+from offbook.runtime import ActorSystem, MemoryStore, Message, Runner, UsageError
 from offbook.runtime.durability.timers import due_timers
 from offbook.runtime.run import schedules
 from offbook.runtime.run.schedules import ScheduleInfo, new_schedule
@@ -17,15 +17,7 @@ from offbook.runtime.stores import RunQuery
 from offbook.runtime.stores.run_entries import TIMER
 from tests.doubles.snapshots import Snapshots
 
-KINDS = ("memory", "sqlite", "redis", "postgres", "encrypted")
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture(params=KINDS)
-def store(request, store_of):
-    if request.param == "encrypted":
-        return encrypted(store_of("sqlite"), keys=bytes(range(32)))
-    return store_of(request.param)
 
 
 class Model:

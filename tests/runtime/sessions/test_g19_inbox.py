@@ -19,13 +19,10 @@ from offbook.runtime import (
     RunStatus,
     ToolCall,
     UsageError,
-    encrypted,
 )
 from offbook.runtime.sessions.inbox import Inbox
 from offbook.runtime.sessions.turn import NothingToHear
 from tests.doubles.snapshots import Snapshots
-
-KINDS = ("memory", "sqlite", "redis", "postgres", "encrypted")
 
 
 class Model:
@@ -72,13 +69,6 @@ class Desk:
 async def desk_of(store, **options):
     async with ActorSystem() as system:
         yield Desk(store, system, **options)
-
-
-@pytest.fixture(params=KINDS)
-def store(request, store_of):
-    if request.param == "encrypted":
-        return encrypted(store_of("sqlite"), keys=bytes(range(32)))
-    return store_of(request.param)
 
 
 @pytest.fixture(params=["interrupt", "step"])

@@ -78,7 +78,7 @@ def test_g19_each_post_is_heard_once_whenever_the_process_ends(run, durability):
         await played(store, durability)
         assert len(store.taken) >= 18
         for number, (call, content) in enumerate(store.taken):
-            last = content.get(posted_key("A", "session:s"), (None,))[0]
+            last = content.get(posted_key("A", "s"), (None,))[0]
             posted = TEXTS[: 0 if last is None else unpack(last)]
             left = Snapshots(content)
             async with ActorSystem() as system:

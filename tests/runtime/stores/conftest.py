@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from offbook.runtime import SQLiteStore, encrypted
+from offbook.runtime import SQLiteStore
 from tests.doubles.machines import Machine
 from tests.programs.servers import RedisServer
 
@@ -17,16 +17,6 @@ KINDS = ("memory", "sqlite", "redis", "postgres")
 def store_kind(request: pytest.FixtureRequest) -> str:
     """The kind of store of a test that holds for each."""
     return request.param
-
-
-@pytest.fixture(params=[*KINDS, "encrypted"])
-def store(request: pytest.FixtureRequest, store_of: Callable[..., Any]) -> Any:
-    """An empty store of every kind, and an encrypted one."""
-    return (
-        encrypted(store_of("sqlite"), keys=bytes(range(32)))
-        if request.param == "encrypted"
-        else store_of(request.param)
-    )
 
 
 @pytest.fixture
